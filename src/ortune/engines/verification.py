@@ -38,9 +38,9 @@ from ortune.targets import named_runtimes
 from ortune.targets.machine import Machine
 
 LIMIT_S = 120.0
-"""Seconds to load each of the two models, and as many to run it once; memory is limited as in every trial."""
+"""Time limit for loading a model, and for running it once, in seconds; memory is limited as in every trial."""
 _OF_THE_MACHINE = ("timeout", "out-of-memory", "disk-full", "no-runtime")
-"""Reasons of a failed trial that are not the model's fault."""
+"""Failure reasons of a trial that are not the model's fault."""
 
 
 def outputs_difference(
@@ -54,16 +54,16 @@ def outputs_difference(
 ) -> OutputDifference:
     """Return the difference of a written model's outputs from its source's, on the same inputs.
 
-    If the source is wrong, or does not run, at the level of its plan, that is added to the alerts, and both are
-    compared at the highest level that is right.
+    If the source does not run or has wrong outputs at its plan's optimisation level, an alert is added, and both models
+    are compared at the highest level with right outputs.
 
     Args:
         baseline: Baseline of the source.
         path: The written model; its external data is in the same folder.
-        specs: The rewrites that it was made by.
+        specs: The rewrites that created it.
         settings: Settings that the written model needs.
         line: Callback for progress messages.
-        limit_s: Time limit in seconds for loading and running each.
+        limit_s: Time limit in seconds for loading each model, and for running it.
 
     Raises:
         OrtuneError: The source does not run.
@@ -146,9 +146,9 @@ def verify(
     Args:
         source: The original model.
         path: The written model.
-        specs: The rewrites that it was made by.
-        plan: Plan of the runs; for a browser the default, since only the graph is checked.
-        runtime: The runtime named by the user; None for the usual one.
+        specs: The rewrites that created it.
+        plan: Plan of the runs; for a browser the default plan, since only the graph is checked.
+        runtime: The runtime named by the user; None for the usual runtime.
         inputs: Input options for both.
         scratch: Folder for feeds and outputs.
         machine: Machine of the runs.

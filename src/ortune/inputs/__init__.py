@@ -1,1 +1,1 @@
-"""Inputs of a model: their meaning, sizes and values, and the user's own."""
+"""Inputs of a model: their meaning, sizes and values, and the reading of the user's inputs."""

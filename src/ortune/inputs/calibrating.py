@@ -1,4 +1,4 @@
-"""Checks of the user's inputs for calibration and output comparison: finite numbers, at least one row."""
+"""Checks that the user's inputs are usable for calibration and output comparison: finite numbers, at least one row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def masks(model: ir.Model) -> frozenset[str]:
 
 
 def fault(values: Mapping[str, FeedValue], hidden: Iterable[str]) -> str:
-    """Return why a set of inputs cannot be used for ranges or errors; "" if it can be.
+    """Return the reason that a set of inputs cannot be used for ranges or errors; "" if it can be.
 
     Args:
         values: Values by input name.

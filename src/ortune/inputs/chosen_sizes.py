@@ -1,4 +1,4 @@
-"""Choice of a size for every dynamic dimension: by the user, the graph, or the name, in this order."""
+"""Chooses a size for every dynamic dimension: by the user, the graph, or the name, in this order."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Sizes:
     """A size for every symbol.
 
     Attributes:
-        values: Symbol to size.
+        values: Size of each symbol.
         origin: Origin of each symbol's size: "user", "constraint", "name", "convention" or "follows" (from guesses).
-        rows: Input name to the number of rows that its values index.
+        rows: Number of table rows that an input's values index, by input name.
         contents: Values of inputs that are shapes, by input name.
-        clash: Why the graph cannot run at these sizes; "" if no contradiction is known.
+        clash: Reason that the graph cannot run at these sizes; "" if no contradiction is known.
     """
 
     values: dict[str, int]
@@ -52,7 +52,7 @@ class Sizes:
 
 
 def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
-    """Choose a size for every symbol."""
+    """Choose a size for every symbol in the input shapes; ``user`` has the user's sizes by symbol."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
     facts = study(model, shapes, user, inputs.keep)
     origin = dict.fromkeys(user, "user")
@@ -78,21 +78,21 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
 
 
 def with_contents(model: ir.Model, inputs: InputSet, sizes: Sizes) -> Sizes:
-    """Return the sizes with the values of the inputs that are shapes."""
+    """Return the sizes with ``contents`` set: the values of inputs that are themselves shapes."""
     names = [spec.name for spec in inputs.inputs if spec.role == "data"]
     shapes = {spec.name: tuple(max(0, d.at(sizes.values)) for d in spec.shape) for spec in inputs.inputs}
     return replace(sizes, contents=shape_values(model, shapes, names, sizes.values))
 
 
 def _by_convention(symbol: str, kind: str) -> bool:
-    """Return whether a size is a universal convention and therefore not a guess."""
+    """Return whether the size of a symbol follows a universal convention, and so is not a guess."""
     if kind == "batch" and has_chosen_name(symbol):
         return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is not a batch
     return kind in {"batch", "total", "past", "heads"}
 
 
 def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived: Mapping[str, Size]) -> Sizes:
-    """Return the chosen sizes, or the first alternative that the graph does not contradict."""
+    """Return the chosen sizes, or the first alternative that the graph does not contradict, with ``clash`` set."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
 
     def checked(values: dict[str, int]) -> SizeFacts:
@@ -110,7 +110,7 @@ def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived:
 
 
 def ladder(inputs: InputSet, guessed: set[str]) -> Iterator[dict[str, int]]:
-    """Yield other sizes for the guessed symbols, most plausible first."""
+    """Yield other sizes for the guessed symbols, the most plausible sizes first."""
     kinds = {s: _ladder_kind(inputs.kinds.get(s, "other")) for s in sorted(guessed)}
     for step in range(max((len(LADDER[k]) for k in kinds.values()), default=0)):
         yield {s: LADDER[k][min(step, len(LADDER[k]) - 1)] for s, k in kinds.items()}
@@ -135,7 +135,7 @@ def _default(model: ir.Model, inputs: InputSet, kind: str) -> int:
 
 
 def image_size(model: ir.Model, inputs: InputSet) -> tuple[int, int]:
-    """Return height and width for dynamic image sizes, by the likely kind of vision model."""
+    """Return a height and width for dynamic image sizes, by the likely kind of vision model."""
     ops = {node.op_type for node in model.graph}
     names = " ".join(o.name or "" for o in model.graph.outputs).lower()
     images = inputs.with_role("image")
@@ -169,7 +169,7 @@ def _dense_size(model: ir.Model, image: tuple[Size, ...]) -> tuple[int, int]:
 
 
 def _fill_related(inputs: InputSet, values: dict[str, int], free: list[str]) -> None:
-    """Set the sizes that follow from others by meaning, in place: a decoder's mask covers past and new tokens."""
+    """Set, in place, sizes that follow from others by their meaning: a decoder's mask covers past and new tokens."""
     total = decoder_total(inputs, values)
     for symbol in free:
         if inputs.kinds.get(symbol) == "total" and total is not None:
@@ -180,7 +180,7 @@ def _fill_related(inputs: InputSet, values: dict[str, int], free: list[str]) -> 
 
 
 def decoder_lengths(inputs: InputSet, values: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return the numbers of past and new tokens of a decoder step; None for a model without a past."""
+    """Return the numbers of past and of new tokens in a decoder step; None for a model without a past."""
     past = _axis_value(inputs, values, "past", "past")
     if past is None:
         return None
@@ -219,7 +219,7 @@ def _axis_value(inputs: InputSet, values: Mapping[str, int], role: str, kind: st
 def _limited(
     inputs: InputSet, facts: SizeFacts, values: Mapping[str, int], free: list[str]
 ) -> list[tuple[str, int]]:
-    """Return the symbols to shrink, with new sizes, so that no index exceeds its table."""
+    """Return (symbol, new size) for the symbols that must shrink so that no index exceeds its table."""
     now = dict(values)
     limits = list(facts.limits)
     for spec in inputs.with_role("positions"):

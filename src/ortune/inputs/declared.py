@@ -1,4 +1,4 @@
-"""Inputs of a model as needed to choose sizes: type, role, and the kind of each dimension."""
+"""Determines the facts about a model's inputs that sizes depend on: type, role, and the kind of each dimension."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.inputs.semantics import Consumers, axis_kinds, classify, dtype_of
 _LOOKED_THROUGH = frozenset({"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "QuantizeLinear"})
 
 KEEP = {"total": 0, "": 1, "other": 1, "channels": 2, "frames": 3, "samples": 3, "encoder": 5, "seq": 6}
-"""Of two equal symbols, the one with the lower number is expressed by the other; kinds not listed have 7."""
+"""Priority by kind of symbol, 7 for others. Of two equal symbols, the lower is expressed by the higher."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class InputSpec:
     """An input that must be fed.
 
     Attributes:
-        shape: Declared sizes, with symbols for dynamic ones.
+        shape: Declared sizes, with symbols for dynamic sizes.
         kinds: Kind of each axis ("batch", "seq", "height", ...).
         rank_known: False if the file declares no shape, so the rank is a guess.
     """
@@ -45,7 +45,7 @@ class InputSet:
         return [i for i in self.inputs if i.role == role]
 
     def keep(self, symbol: str) -> int:
-        """Return the priority with which a symbol stays free if it equals another."""
+        """Return the priority of a symbol: of two equal symbols, the one of higher priority stays free."""
         return 2 * KEEP.get(self.kinds.get(symbol, ""), 7) + (1 if kind_of_name(symbol) else 0)
 
 
@@ -82,7 +82,7 @@ def _with_role(spec: InputSpec, role: str) -> InputSpec:
 
 
 def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
-    """Return (operator, input position) for each use of a value, also through casts and reshapes."""
+    """Return (operator, input index) for each use of a value, directly or through casts and reshapes."""
     uses: list[tuple[str, int]] = []
     for use in value.uses():
         uses.append((use.node.op_type, use.idx))
@@ -92,7 +92,7 @@ def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
 
 
 def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Size, ...]:
-    """Return a shape of unknown sizes for an input without a declared rank."""
+    """Return a shape with a guessed rank and a new symbol for each axis, for an input without a declared rank."""
     rank = 2
     for use in value.uses():
         weight = use.node.inputs[1] if len(use.node.inputs) > 1 else None
@@ -104,7 +104,7 @@ def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Siz
 
 
 def _mark_totals(specs: list[InputSpec]) -> list[InputSpec]:
-    """Return the specs with the last axis of a decoder's mask marked as past and new tokens, or as encoder length.
+    """Return the specs with the kind of each mask's last axis: "encoder", or "total" for past and new tokens.
 
     A mask that shares its symbol with the token ids is not changed.
     """

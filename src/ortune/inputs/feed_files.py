@@ -1,6 +1,6 @@
-"""Feeds on disk: ``.npy`` files and a ``feeds.json`` index, readable with numpy only and without pickle.
+"""Feeds on disk: ``.npy`` files and a ``feeds.json`` index, which NumPy alone can read without pickle.
 
-Types that numpy's format does not support are stored as bits: bfloat16 as uint16, float8 as uint8, 4-bit numbers in
+Types that NumPy's format does not support are stored as bits: bfloat16 as uint16, float8 as uint8, 4-bit numbers in
 pairs per byte, low half first. ``feeds.json`` has the true shape if it differs from the array's.
 """
 
@@ -56,18 +56,18 @@ def write_feeds(folder: Path, feeds: dict[str, FeedValue]) -> None:
 
 
 def not_finite(array: Array) -> tuple[int, int]:
-    """Return the numbers of NaN and of infinite elements; 0 for types without them."""
+    """Return the number of NaN elements and the number of infinite elements."""
     if "float" not in array.dtype.name:
         return 0, 0
     return int(np.isnan(array).sum()), int(np.isinf(array).sum())
 
 
 LABEL = "label"
-"""Array name of the expected result of a set of inputs, unless the model has an input with this name."""
+"""Name of the array with the expected result for a set of inputs, unless the model has an input with this name."""
 
 
 def write_label(folder: Path, label: Array) -> None:
-    """Write the expected result for the feeds of a folder into the folder."""
+    """Write the expected result into the folder with the feeds for which it is expected."""
     np.save(folder / f"{LABEL}.npy", label, allow_pickle=False)
 
 

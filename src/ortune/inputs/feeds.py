@@ -1,4 +1,4 @@
-"""Generation of input values: valid for each role, from a seed, the same for every trial."""
+"""Generates input values from a seed: valid for the role of each input, and equal in every trial."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ _WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache",
 SEQUENCE_LENGTH = 3
 """Number of elements of a generated sequence."""
 MOST_DIMENSIONS = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
-"""Maximum rank of a numpy array."""
+"""Maximum rank of a NumPy array."""
 _TEXT_BYTES = 64  # approximate bytes of a generated string
 
 MOST_ELEMENTS = 1 << 28
-"""Maximum elements of one generated input; an image of 8192 x 8192 has fewer. A few bytes in a file can declare any
-size."""
+"""Maximum number of elements of one generated input, more than an image of 8192 x 8192 has.
+
+There must be a limit, since a few bytes in a file can declare any size.
+"""
 MOST_BYTES = 8 << 30
-"""Maximum bytes of all inputs of all cases; a decoder's cache of several gigabytes is valid."""
+"""Maximum total bytes of the inputs of all cases, which allows a decoder's cache of several gigabytes."""
 
 
 def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual") -> dict[str, FeedValue]:
@@ -46,7 +48,7 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
     Args:
         ir_model: The model; its inputs must be those of the case.
         case: The chosen shapes, roles and ranges.
-        seed: Equal seeds give equal values; each input has its own stream, so adding one does not change others.
+        seed: Equal seeds give equal values. Each input has its own random stream, so another input does not change it.
         kind: "usual" is realistic, "zeros" the smallest valid values, "extreme" the largest. All are valid for the
             role, so a latency that differs between them depends on values.
 
@@ -66,11 +68,11 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
 
 
 MOST_CASES = 4096
-"""Maximum generated cases: each has a folder of inputs."""
+"""Maximum number of generated cases, each of which has a folder of inputs."""
 
 
 def require_holdable(cases: Sequence[Case]) -> None:
-    """Reject shapes that are too large to generate values for, before memory is allocated.
+    """Check that the cases are not too large to generate values for, before memory is allocated.
 
     Raises:
         InputError: A rank or size is invalid, or there are too many cases, elements or bytes.
@@ -114,7 +116,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
 
 
 def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
-    """Return the values that ``make_feeds`` generates for some inputs of a case."""
+    """Return the values that ``make_feeds`` generates, only for the named inputs of a case."""
     some = tuple(choice for choice in case.inputs if choice.name in names)
     require_holdable([msgspec.structs.replace(case, inputs=some)])
     return {choice.name: _value(choice, seed, "usual") for choice in some}
@@ -150,10 +152,10 @@ def _tensor(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
 
 
 def numpy_dtype(element: str, name: str = "") -> np.dtype[Any]:
-    """Return the numpy type of an ONNX element type; small floats and 4-bit integers are ml_dtypes types.
+    """Return the NumPy type of an ONNX element type; small floats and 4-bit integers are ml_dtypes types.
 
     Raises:
-        InputError: numpy has no such type.
+        InputError: NumPy has no such type.
     """
     try:
         return np.dtype(ir.DataType[element.upper()].numpy())
@@ -181,7 +183,7 @@ def _strings(shape: Sequence[int], rng: np.random.Generator, kind: Kind) -> Arra
 
 
 def _mask(choice: InputChoice, kind: Kind) -> Array:
-    """Return a mask that passes all positions; for "zeros" only the first one, since an empty mask is not valid."""
+    """Return a mask that passes all positions; for "zeros" only the first, since an empty mask is not valid."""
     passing = 1 if choice.low is None else int(choice.low)
     mask = np.full(choice.shape, passing, np.int8)
     if kind == "zeros" and mask.ndim >= 2:

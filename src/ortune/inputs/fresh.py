@@ -1,4 +1,4 @@
-"""The inputs of a workload that may have new values in each call."""
+"""Selects the inputs of a workload that may have new values in each call."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ortune.inputs.semantics import element_type
 from ortune.records import FreshInput, InputChoice, Workload
 
 _KEPT = frozenset({"mask", "positions", "scales"})
-"""Roles with values that decide the amount of work, or must stay in order."""
+"""Roles whose values determine the amount of work, or must stay in order."""
 
 
 def fresh_inputs(work: Workload) -> tuple[FreshInput, ...]:
-    """Return the inputs with values that may change without changing the amount of work."""
+    """Return the inputs whose values can be replaced without changing the amount of work."""
     found = []
     for choice in work.cases[0].inputs if work.cases else ():
         ranges = [each for case in work.cases for each in case.inputs if each.name == choice.name]

@@ -1,4 +1,4 @@
-"""Images of a folder as inputs of a model: JPEG and PNG, resized and normalized as in training."""
+"""Reads the JPEG and PNG images of a folder as model inputs, resized and normalized as in training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ortune.inputs.semantics import dtype_of, element_type
 SUFFIXES = (".jpg", ".jpeg", ".png")
 EXAMPLE = "size=224,mean=0.485,0.456,0.406,std=0.229,0.224,0.225"
 MOST = 500
-"""Maximum images of a folder that are read; of more, a uniform sample."""
+"""Maximum number of images that are read from a folder; from larger folders a uniform sample is read."""
 _COLOURS = {"rgb": 3, "bgr": 3, "gray": 1}
 _LAYOUTS = ("nchw", "nhwc")
 _FITS = ("crop", "pad", "stretch")
@@ -36,13 +36,13 @@ class ImageInput:
 
     Attributes:
         name: Name of the input.
-        height, width: Pixels.
+        height, width: Size in pixels.
         layout: "nchw" or "nhwc".
         colours: "rgb", "bgr" or "gray".
-        fit: "crop" at the centre, "pad" at right and bottom, or "stretch", for images of another aspect ratio.
-        scale: Divisor of pixels from 0 to 255.
+        fit: "crop" at the centre, "pad" at right and bottom, or "stretch", for images of a different aspect ratio.
+        scale: Divisor of the pixel values, which are from 0 to 255.
         mean, std: One number, or one per channel.
-        guessed: Names of the parts that were not given.
+        guessed: Names of the options that the user did not set.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ImageInput:
         return (1, n, *sides) if self.layout == "nchw" else (1, *sides, n)
 
     def describe(self) -> str:
-        """Format the conversion in one line, including what was guessed."""
+        """Format the conversion in one line, which marks the guessed options."""
         numbers = f"pixels / {self.scale:g}"
         if any(self.mean):
             numbers += f", mean {_listed(self.mean)}"
@@ -75,7 +75,7 @@ class ImageInput:
 
 
 def listed(folder: Path, most: int = MOST) -> list[Path]:
-    """Return at most ``most`` images of a folder by name; empty if it has none or has other inputs."""
+    """Return at most ``most`` images of a folder, sorted by name; empty if it has none or has other inputs."""
     if any(folder.glob("*.np[yz]")) or any(folder.glob("*.pb")) or any(folder.glob("test_data_set_*")):
         return []
     found = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
@@ -83,7 +83,7 @@ def listed(folder: Path, most: int = MOST) -> list[Path]:
 
 
 def describe(folder: Path, ir_model: ir.Model, text: str, most: int = MOST) -> str:
-    """Format how the images of a folder are read in one line; "" if it has none.
+    """Describe in one line how the images of a folder are read; "" if the folder has none.
 
     Args:
         folder: The folder.
@@ -105,7 +105,7 @@ def describe(folder: Path, ir_model: ir.Model, text: str, most: int = MOST) -> s
 def load(
     folder: Path, ir_model: ir.Model, text: str, most: int = MOST
 ) -> list[tuple[Path, dict[str, Array]]]:
-    """Read the images of a folder, each as a value of the model's image input; empty if it has none.
+    """Read the images of a folder, each as a value of the model's image input; empty if the folder has none.
 
     Args:
         folder: The folder.
@@ -115,7 +115,7 @@ def load(
 
     Raises:
         UsageError: Pillow is not installed, or the options are invalid.
-        InputError: An image cannot be read, the model has no input for images, or they need too much memory.
+        InputError: An image cannot be read, the model has no input for images, or the images need too much memory.
     """
     images = listed(folder, most)
     if not images:
@@ -133,11 +133,11 @@ def load(
 
 
 def image_input(ir_model: ir.Model, text: str) -> ImageInput:
-    """Return how images are converted to a model's input, by the options and otherwise the input's shape.
+    """Return the conversion of images to a model's input, from the options and otherwise from the input's shape.
 
     Raises:
         UsageError: The options are invalid, or the size is unknown.
-        InputError: The model has no input for images, or the channels do not fit.
+        InputError: The model has no input for images, or the number of channels does not fit.
     """
     said = _said(text)
     name, sizes, layout = _place(
@@ -191,7 +191,7 @@ def check(text: str) -> str:
     """Return the options of ``--image`` unchanged if they are valid.
 
     Raises:
-        UsageError: They are invalid.
+        UsageError: The options are invalid.
     """
     _said(text)
     return text
@@ -248,7 +248,7 @@ def _numbers(key: str, text: str, most: int) -> tuple[float, ...]:
 
 
 def _place(ir_model: ir.Model, wanted: str, layout: Layout | None) -> tuple[str, tuple[Size, ...], Layout]:
-    """Return the image input, its sizes and its layout: rank 4, with 1 or 3 channels unless given by name."""
+    """Return the image input's name, sizes and layout: the named input, or one of rank 4 with 1 or 3 channels."""
     names = []
     for value in feedable(ir_model):
         sizes, name = input_sizes(value), value.name or ""
@@ -275,7 +275,7 @@ def _place(ir_model: ir.Model, wanted: str, layout: Layout | None) -> tuple[str,
 
 
 def _parts(sizes: Sequence[Size], layout: Layout) -> tuple[int | None, int | None, int | None]:
-    """Return channels, height and width; None for dynamic ones."""
+    """Return channels, height and width, with None for each dynamic size."""
     channels, height, width = (sizes[i] for i in ((1, 2, 3) if layout == "nchw" else (3, 1, 2)))
     return channels.value, height.value, width.value
 

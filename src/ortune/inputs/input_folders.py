@@ -1,4 +1,4 @@
-"""Folders of inputs: which files in them hold one set of inputs each, and which of many are read."""
+"""Finds the sets of inputs in a folder, and selects a sample if there are many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ortune import files
 
 MEASURED = 8
-"""The most inputs of a folder that are timed: each run is repeated for each of them."""
+"""Maximum number of input sets of a folder that are timed, since every run is repeated for each set."""
 LAYOUT = (
     "an .npz with one array per input, an .npy for one input, or a folder of these, "
     "of input_0.pb, input_1.pb …, or of JPEG and PNG images"
@@ -17,7 +17,7 @@ LAYOUT = (
 
 
 def sets(folder: Path) -> list[Path]:
-    """Return the files or folders in a folder that each hold one set of inputs, images apart."""
+    """Return the files or folders in a folder that each contain one set of inputs, without images."""
     found = [folder] if any(folder.glob("input_*.pb")) else by_number(folder.glob("test_data_set_*"))
     return found or by_number([*folder.glob("*.npz"), *folder.glob("*.npy")])
 
@@ -28,12 +28,12 @@ def by_number(paths: Iterable[Path]) -> list[Path]:
 
 
 def spread(found: Sequence[Path], most: int) -> list[Path]:
-    """Return at most ``most`` files, at equal distances in their order."""
+    """Return at most ``most`` files, evenly spaced."""
     return [found[i * len(found) // most] for i in range(most)] if len(found) > most else list(found)
 
 
 def left_out(path: Path) -> str:
-    """Return how many inputs of a folder are timed, for one line; "" where all are, and for images."""
+    """Return a note on how many input sets of a folder are timed; "" if all are, and for images."""
     if not files.is_folder(path) or (path / "feeds.json").is_file():
         return ""
     n = len(sets(path))

@@ -1,7 +1,7 @@
-"""Conversion of an application's recording to steps for a replay, with the order, gaps and threads.
+"""Converts an application's recording to the steps of a replay, with order, gaps and threads.
 
-Time in which no process of the application is in ONNX Runtime is shortened to ``IDLE_NS``: spinning threads have
-stopped by then, and nothing else happens in ONNX Runtime. The rest keeps its order and overlap.
+Periods in which no process of the application is in ONNX Runtime are shortened to ``IDLE_NS``: spinning threads have
+stopped by then, and nothing else happens in ONNX Runtime. All other times keep their order and overlap.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IDLE_NS = 100_000_000
 _LIST = "list of "
 """Prefix of the recorded type of an input that was a Python list."""
 BURST_NS = 1_000_000
-"""Maximum gap between calls of one thread that could be one call."""
+"""Maximum gap between two calls of a thread that could be joined into one call."""
 MOST_BATCH = 8
 
 
@@ -54,9 +54,9 @@ class Script:
 
     Attributes:
         process: Index of the process in the recording.
-        sessions: Indices of its sessions in the recording; steps refer to them by position in this tuple.
-        before: Positions of the sessions that existed when it began.
-        feeds: Inputs of its calls; steps refer to them by position.
+        sessions: Indices of the process's sessions in the recording; steps refer to sessions by position in this tuple.
+        before: Positions of the sessions that existed when the script began.
+        feeds: Inputs of the process's calls; steps refer to feeds by position.
         steps: The steps, by start time.
     """
 
@@ -73,9 +73,9 @@ class ReplayPart:
 
     Attributes:
         scripts: Scripts of the processes that create or call sessions.
-        span_ns: Time from the first step to the end of the last one, as recorded but with shortened idle time.
+        span_ns: Time from the first step to the end of the last step, as recorded but with shortened idle time.
         cut_ns: Idle time that was removed.
-        calls, of_calls: Numbers of calls that are replayed, and that were recorded.
+        calls, of_calls: Number of replayed calls, and number of recorded calls.
         without_shapes: Number of calls that are omitted because their shapes are unknown.
     """
 
@@ -98,7 +98,7 @@ class _Event:
 
 
 class _Warp:
-    """Maps recorded times to times without the periods in which all processes are idle."""
+    """Maps recorded times to replay times, in which periods with all processes idle are shortened."""
 
     def __init__(self, events: Iterable[_Event]) -> None:
         self.ends: list[int] = []  # ends of busy periods before a cut
@@ -112,7 +112,7 @@ class _Warp:
             busy_until = event.end_ns if busy_until is None else max(busy_until, event.end_ns)
 
     def at(self, time_ns: int) -> int:
-        """Return a time without the cuts before it."""
+        """Return the replay time of a recorded time."""
         n = bisect.bisect_left(self.ends, time_ns)
         return time_ns - (self.cuts[n - 1] if n else 0)
 
@@ -120,11 +120,11 @@ class _Warp:
 def scripts_of(
     recording: Recording, models: frozenset[int], most_ns: float, *, open_loop: bool = False
 ) -> ReplayPart:
-    """Return the steps of an application's processes, beginning with its first session.
+    """Return the steps of an application's processes, beginning with the application's first session.
 
     Args:
         recording: The recording.
-        models: Indices of the models that can be opened; sessions of others are omitted.
+        models: Indices of the models that can be opened; sessions of other models are omitted.
         most_ns: Recorded time to replay, without idle time.
         open_loop: Whether calls start at their recorded times instead of after a gap.
     """
@@ -205,7 +205,7 @@ def _events(
 
 
 def _is_created(session: RecordedSession) -> bool:
-    """Return whether the creation was recorded; inherited and earlier sessions exist already."""
+    """Return whether the session's creation was recorded, which it is not for inherited and earlier sessions."""
     return not session.inherited and session.creation_ns > 0
 
 
@@ -247,11 +247,11 @@ def _script(
 
 
 def batched(script: Script, models: Collection[int]) -> Script:
-    """Return a script in which closely following calls are merged into calls with larger batches.
+    """Return a script in which calls that closely follow each other are merged into calls with larger batches.
 
     Args:
         script: The steps of a process.
-        models: Indices of the models with a free first dimension of inputs and outputs.
+        models: Indices of the models whose inputs and outputs have a dynamic first dimension.
     """
     steps: list[PlayedStep] = []
     feeds = list(script.feeds)

@@ -1,4 +1,4 @@
-"""One model's part of an application's recording, as a workload."""
+"""Creates a workload from the part of an application's recording that uses one model."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ortune.inputs.recording_file import Shapes, case_name, shapes_of, value_nam
 from ortune.records import Arrival, ArrivalSchedule, Case, RecordedSession, Recording, Workload
 
 MOST_CASES = 8
-"""Maximum shapes to keep, those with the most calls; each needs a trial."""
+"""Maximum number of shapes to keep, the most frequent first, since each needs a trial."""
 _OFTEN = 0.05
-"""Minimum share of calls during which a number of callers must have been active to count."""
+"""Minimum fraction of calls during which a number of callers was active, for this number to count."""
 
 
 def of_model(
@@ -34,17 +34,17 @@ def of_model(
     seed: int,
     most_cases: int = MOST_CASES,
 ) -> Workload:
-    """Return an application's use of one model as a workload: shapes by share of the calls, gap and callers.
+    """Return an application's use of one model as a workload: shapes weighted by their calls, gap, and callers.
 
-    Shapes with recorded values have one case for each of these.
+    Shapes with recorded values have one case for each recorded value.
 
     Args:
         recording: The recording.
         model: The model, identified by its sha256.
         number: Number of the session in the file, from 1; None for all sessions of the model.
-        where: The file, or one session of it as ``FILE#N``.
+        where: The file, or ``FILE#N`` for one session.
         seed: Seed of the generated values.
-        most_cases: Maximum shapes to keep, those with the most calls.
+        most_cases: Maximum number of shapes to keep, the most frequent first.
 
     Raises:
         InputError: No session of the model was recorded or called, or the shapes do not fit.
@@ -86,7 +86,7 @@ def of_model(
 
 
 def _with_values(case: Case, values: Mapping[str, Mapping[str, FeedValue]]) -> list[Case]:
-    """Return a case for each of the recorded values of one combination of shapes; [] if there are none."""
+    """Return a case for each set of recorded values with the case's shapes; [] if there are none."""
     names = [value_name(case.name, number) for number in range(len(values))]
     names = [name for name in names if name in values]
     found = []
@@ -103,10 +103,10 @@ def _with_values(case: Case, values: Mapping[str, Mapping[str, FeedValue]]) -> l
 
 
 def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
-    """Return when an application called one model, and with which shapes, as indices of the cases of ``of_model``.
+    """Return the times of an application's calls of one model, each with the index of its case in ``of_model``.
 
     Args:
-        path: The file, or one session of it as ``FILE#N``.
+        path: The file, or ``FILE#N`` for one session.
         model: The model.
 
     Raises:
@@ -150,7 +150,7 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
 
 
 def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:
-    """Return the number of successful calls by shapes."""
+    """Return the number of successful calls for each combination of input shapes."""
     counted: Counter[Shapes] = Counter()
     for calls in (calls for session in sessions for calls in session.calls):
         if calls.method.startswith("run") and shapes_of(calls):
@@ -184,7 +184,7 @@ def _sessions(
 
 
 def _file_digest(path: Path) -> str:
-    """Return the sha256 of the file only, which a recording has even for a model with external data."""
+    """Return the sha256 of a model file without its external data, as in a recording; "" if it cannot be read."""
     try:
         return hashlib.sha256(files.read(path)).hexdigest()
     except OSError:
@@ -192,7 +192,7 @@ def _file_digest(path: Path) -> str:
 
 
 def _load(recording: Recording, sessions: Sequence[RecordedSession]) -> tuple[int, int]:
-    """Return the median gap between calls in nanoseconds (0 with several callers), and the number of callers."""
+    """Return the median gap between calls in nanoseconds, or 0 with several callers, and the number of callers."""
     gaps: list[int] = []
     active: Counter[int] = Counter()
     for number in {session.process for session in sessions}:

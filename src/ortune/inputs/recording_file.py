@@ -1,4 +1,4 @@
-"""The file of a recording, and the values of inputs in it."""
+"""Reads the file of a recording, and the input values in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DTYPES = frozenset(
 ) | {"bool"}  # fmt: skip
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 Placed = dict[str, tuple[str, dict[str, FeedValue]]]
-"""Place for errors, and values of the inputs, by the names of their cases."""
+"""Maps the name of a case to the place of its values, for errors, and the values by input name."""
 
 
 def split(path: Path) -> tuple[Path, int | None]:
@@ -60,7 +60,7 @@ class _Part(msgspec.Struct):
 
 
 def _has_recording(text: bytes) -> bool:
-    """Return whether a file is JSON with a recording, valid or not."""
+    """Return whether a file is JSON with a recording, even an invalid one."""
     try:
         return bytes(read_json(text, _Part).recording) != b"null"
     except msgspec.DecodeError:
@@ -68,29 +68,27 @@ def _has_recording(text: bytes) -> bool:
 
 
 def shapes_of(calls: RecordedCalls) -> Shapes:
-    """Return the known shapes of the inputs by name."""
+    """Return the name and shape of each input with a known shape."""
     return tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
 
 
 def case_name(shapes: Shapes) -> str:
-    """Return the name of the case with these shapes."""
+    """Return the name of a case from its shapes, such as "x=1x3,y=scalar"."""
     return ",".join(f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes)
 
 
 def value_name(case: str, number: int) -> str:
-    """Return the name of the case with the recorded values of an index."""
+    """Return the name of a case with recorded values, from the name of its shapes and the index of the values."""
     return f"{case} #{number + 1}" if number else case
 
 
 def counted_values(recording: Recording) -> Counter[tuple[str, Shapes]]:
-    """Return the number of different recorded inputs by the model's sha256 and the shapes."""
+    """Return the number of recorded sets of values, keyed by the model's sha256 and the shapes."""
     return Counter((recording.models[v.model].sha256, _shapes_of_values(v)) for v in recording.values)
 
 
 def values_in(path: Path, ir_model: ir.Model) -> Placed | None:
-    """Return the recorded inputs of the model of a session ``FILE#N`` as from ``values_of``.
-
-    None if the path contains no session number.
+    """Return the recorded inputs of the model of a session ``FILE#N``; None if the path has no session number.
 
     Raises:
         InputError: The file cannot be read, has no such session, or its inputs are damaged.
@@ -108,7 +106,7 @@ def values_in(path: Path, ir_model: ir.Model) -> Placed | None:
 
 
 def values_of(recording: Recording, number: int, ir_model: ir.Model, where: str) -> Placed:
-    """Return the recorded inputs of the model of a session by the names of their cases, with their places.
+    """Return the recorded inputs of a session's model.
 
     Args:
         recording: The recording.

@@ -1,4 +1,4 @@
-"""Work of a run with the chosen inputs."""
+"""Counts the work of a run with the chosen inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.records import Case, ModelCost, Workload
 def run_cost(
     model: ir.Model, work: Workload, stop: Callable[[], bool] = lambda: False
 ) -> tuple[float, ModelCost]:
-    """Return the floating-point operations of one run, and the cost of the first case node by node.
+    """Return the floating-point operations of one run, and the cost of the first case by node.
 
     Args:
         model: The model.
@@ -37,5 +37,5 @@ def run_cost(
 
 
 def _shapes(case: Case) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors among the inputs; sequences are omitted."""
+    """Return the shapes of the inputs that are tensors; sequences are omitted."""
     return {choice.name: choice.shape for choice in case.inputs if "(" not in choice.dtype}

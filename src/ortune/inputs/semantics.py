@@ -1,4 +1,4 @@
-"""The purpose of an input, judged by its name, type, rank and the operators that read it."""
+"""Determines the role of an input from its name, type, rank and the operators that read it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BY_NAME: tuple[tuple[str, str, str], ...] = (
 
 
 def dtype_of(value: ir.Value) -> str:
-    """Return the type of a graph input as in InputChoice: "float", "int64", "seq(float)", "optional(float)".
+    """Return the type of a graph input as in ``InputChoice``, such as "float", "seq(float)" or "optional(float)".
 
     Raises:
         InputError: The type is a map or not declared, so no value can be generated.
@@ -112,26 +112,28 @@ _RANKS: dict[str, tuple[int, int]] = {
     "positions": (0, 3),
     "token-types": (0, 3),
 }
-"""Valid ranks of a role, since names may mislead."""
+"""Minimum and maximum rank of a role, since names may mislead."""
 
 
 _BINS = frozenset({10, 13, 20, 26, 32, 39, 40, 64, 80, 96, 128})
 """Usual numbers of mel bands and cepstral coefficients."""
 _FRAMES_TO_BINS = 1.5
 _BINS_FIRST = {40: _FRAMES_TO_BINS, 80: _FRAMES_TO_BINS, 64: 8, 128: 8}
-"""Bins that may come before the frames, with the minimum ratio of frames to bins, since lines of text are images with
-32, 48 and 64 rows."""
+"""Minimum ratio of frames to bins, by numbers of bins that may come before the frames.
+
+The ratio excludes lines of text, which are images with 32, 48 or 64 rows.
+"""
 
 
 def _rows_of_features(shape: tuple[Size, ...]) -> bool:
-    """Return whether an audio input is frames of features (batch, frames, features) rather than samples."""
+    """Return whether an audio input consists of feature frames (batch, frames, features) rather than of samples."""
     if len(shape) != 3 or shape[1].value is not None:
         return False
     return shape[2].value is not None and 8 < shape[2].value <= 640
 
 
 def _spectrogram(shape: tuple[Size, ...], consumers: Consumers) -> bool:
-    """Return whether a float tensor is a spectrogram: one channel, bins and frames."""
+    """Return whether a float tensor is a spectrogram, with one channel, bins and frames."""
     if len(shape) == 3:
         return shape[1].value == 80 and any(op == "Conv" for op, _ in consumers)
     if len(shape) != 4 or (shape[1].value, shape[3].value).count(1) != 1:

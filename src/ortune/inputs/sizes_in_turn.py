@@ -1,4 +1,4 @@
-"""Several sizes of a workload in turn, since an arena grows when sizes change between calls."""
+"""Creates workloads with several sizes in turn, since an arena grows when sizes change between calls."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ortune.records import Case, Workload
 
 
 def sizes_in_turn(ir_model: ir.Model, workload: Workload, *, batch: bool = False) -> list[Workload]:
-    """Return workloads with the guessed sizes halved and doubled: all three in turn, then pairs.
+    """Return workloads in which guessed sizes are halved and doubled: first with all three sizes, then with pairs.
 
-    All sizes change together, so the largest case has all of them at their largest and determines the peak.
+    All dimensions change together, so the largest case has every dimension at its largest and determines the peak.
 
     Args:
         ir_model: The model.
         workload: A workload with one case.
-        batch: Whether to vary a batch that is 1 by convention too; these workloads come first.
+        batch: Whether to vary also a batch that is 1 by convention; workloads with a varied batch come first.
 
     Returns:
         The workloads in the order to try them; empty if no size was guessed or the inputs are the user's own.
@@ -33,7 +33,7 @@ def sizes_in_turn(ir_model: ir.Model, workload: Workload, *, batch: bool = False
 
 
 def _batches_of_one(inputs: InputSet, case: Case) -> set[str]:
-    """Return the symbols that are 1 because they are batches by convention."""
+    """Return the batch symbols whose size is 1 by convention."""
     users = _user_symbols(inputs, case)
     return {
         symbol

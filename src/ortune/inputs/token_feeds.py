@@ -1,4 +1,4 @@
-"""Inputs of a language model that follow from token ids, which the user's files may omit."""
+"""Fills in the inputs of a language model that follow from token ids, which the user's files may omit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FOLLOW = frozenset({"mask", "past", "past-flag", "positions", "token-types"})
 
 
 def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValue]:
-    """Add the missing inputs of a set that follow from its token ids.
+    """Return a set of inputs with the missing inputs that follow from its token ids.
 
-    The past is empty, every token is attended to, positions continue the past, and token types are 0. Other missing
-    inputs stay missing.
+    A missing past is empty, every token is attended to, positions continue the past, and token types are 0. Other
+    missing inputs stay missing.
     """
     ids = [raw.get(spec.name) for spec in inputs.with_role("token-ids")]
     if len(ids) != 1 or not isinstance(ids[0], np.ndarray) or ids[0].ndim != 2:
@@ -34,7 +34,7 @@ def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValu
 
 
 def _past(raw: Mapping[str, FeedValue], inputs: InputSet) -> int | None:
-    """Return the length of the past that the user gave, 0 if none; None if a part of it is missing."""
+    """Return the length of the user's past, 0 without a past; None if a part of the past is missing."""
     specs = inputs.with_role("past")
     values = [raw[spec.name] for spec in specs if spec.name in raw]
     if not values:
@@ -46,7 +46,7 @@ def _past(raw: Mapping[str, FeedValue], inputs: InputSet) -> int | None:
 
 
 def _value(spec: InputSpec, sizes: Mapping[str, int]) -> Array | None:
-    """Return the values of one input; None if one of its sizes is unknown."""
+    """Return the values of one input; None if the size of an axis is unknown."""
     shape = list[int]()
     for dim, kind in zip(spec.shape, spec.kinds, strict=True):
         size = _size(dim, kind, sizes)

@@ -1,4 +1,4 @@
-"""Changes to try after the first run failed: sizes read from the error text, else a short list.
+"""Changes to try after the first run failed: sizes from the error text, then a short list of common sizes.
 
 A trial may change only what was guessed (``InputChoice.guessed_axes`` and guessed ranges of ids), unless ONNX Runtime
 explicitly reports the size or range that it needs.
@@ -46,7 +46,7 @@ _RESHAPED = re.compile(r"Input shape:\s*\{([\d,]+)\}, requested shape:\s*\{([-\d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """One change: sizes of symbols, or the upper end of ids."""
+    """One change: new sizes of symbols, or a new maximum for ids."""
 
     sizes: dict[str, int]
     high: int | None = None
@@ -74,7 +74,7 @@ def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Wor
 
 
 def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
-    """Return the changes that the error suggests, best first, then the rest of the ladder."""
+    """Return the changes that the error suggests, best first, then the untried common sizes."""
     case = workload.cases[0]
     steps = [_Change(sizes=step) for step in ladder(inputs, _free_symbols(inputs, case))]
     return _suggested(inputs, case, error) + steps[workload.tries :]
@@ -110,7 +110,7 @@ def _free_symbols(inputs: InputSet, case: Case) -> set[str]:
 
 
 def _declared(inputs: InputSet, error: str) -> list[_Change]:
-    """Return the sizes that ONNX Runtime expected if it compared a feed with the declared shape."""
+    """Return a change to the sizes that ONNX Runtime expects, if the error compares a feed with the declared shape."""
     match = _DECLARED.search(error)
     if match is None:
         return []
@@ -124,7 +124,7 @@ def _declared(inputs: InputSet, error: str) -> list[_Change]:
 
 
 def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
-    """Return changes for an index outside of its table: smaller ids, or a shorter sequence if positions are counted."""
+    """Return changes for an index outside of its table: smaller ids, or a shorter sequence if it is a position."""
     match = next((found for form in _BOUNDS if (found := form.search(error))), None)
     if match is None:
         return []
@@ -159,7 +159,7 @@ def _channels(inputs: InputSet, free: set[str], error: str) -> list[_Change]:
 
 
 def _broadcast(case: Case, free: set[str], error: str) -> list[_Change]:
-    """Return changes for two sizes that should be equal: the guessed one gets the other's size."""
+    """Return changes for two sizes that should be equal, each of which sets a guessed size to the other size."""
     match = _BROADCAST.search(error)
     if match is None:
         return []
@@ -173,7 +173,7 @@ def _broadcast(case: Case, free: set[str], error: str) -> list[_Change]:
 
 
 def _scaled(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
-    """Return changes for a wrong number of elements after the convolutions: scale the image or the length."""
+    """Return changes for a wrong number of elements after the convolutions, which scale the image or the length."""
     ratio = _ratio(error)
     if ratio is None or ratio == 1:
         return []
@@ -186,7 +186,7 @@ def _scaled(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_C
 
 
 def _ratio(error: str) -> float | None:
-    """Return the ratio of expected to actual elements; None if the error does not have them."""
+    """Return the ratio of expected to actual elements; None if the error does not state both."""
     inner = _INNER.search(error)
     if inner is not None:
         rows, columns, got = (int(inner[i]) for i in (1, 2, 3))
@@ -202,7 +202,7 @@ def _ratio(error: str) -> float | None:
 
 
 def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> Case:
-    """Return the case with a change, and with the sizes that depend on it recomputed."""
+    """Return the case with a change, and with all sizes that depend on the change recomputed."""
     free = _free_symbols(inputs, case)
     user = {s: case.dims[s] for s in _user_symbols(inputs, case)}
     first = choose(model, inputs, user)
@@ -258,7 +258,7 @@ def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> Inp
 
 
 def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError | ModelError:
-    """Return the error if no working workload was found; it names the node, or the input and the option to pass."""
+    """Return the error for a model without a working workload, which names the node, or the input and an option."""
     case = workload.cases[0] if workload.cases else None
     named = _DECLARED.search(error_text)
     if case is not None and (wrong := wrong_sizes(ir_model, case.dims)):
@@ -301,7 +301,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
 
 
 def node_at_fault(model: ir.Model, case: Case, error_text: str) -> tuple[str, str] | None:
-    """Return what is wrong and the fix if a node fails with any inputs; None if other inputs may help."""
+    """Return the fault and the fix if a node fails for all inputs; None if other inputs may help."""
     failing = named_node(error_text)
     if failing is None or _DECLARED.search(error_text) or _open(model, case):
         return None
@@ -318,7 +318,7 @@ def node_at_fault(model: ir.Model, case: Case, error_text: str) -> tuple[str, st
 
 
 def why_not(model: ir.Model, dims: Mapping[str, int], error_text: str) -> str:
-    """Return why a model does not run at these sizes: by its graph, else the first line of the error."""
+    """Return the reason that a model does not run at these sizes, from its graph or else the error's first line."""
     wrong = wrong_sizes(model, dims)
     return "; ".join(held.sentence for held in wrong) or first_line(error_text)
 
@@ -342,7 +342,7 @@ def _open(model: ir.Model, case: Case) -> bool:
 
 
 def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: str) -> str:
-    """Return the shape that the error suggests for one that the user gave; "" if it suggests none."""
+    """Return the shape that the error suggests in place of the user's; "" if it suggests none."""
     if culprit.origin != "user":
         return ""
     inputs, case = inspect_inputs(model), workload.cases[0]

@@ -1,4 +1,4 @@
-"""The user's own inputs: ``.npz``, ``.npy`` for a single input, ONNX ``test_data_set_*`` folders, or images."""
+"""Reads the user's inputs: ``.npz``, ``.npy`` for a single input, ONNX ``test_data_set_*`` folders, or images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ortune.inputs.value_files import HEADER_ERRORS, load_array
 _UNREADABLE = (
     OSError, ValueError, *HEADER_ERRORS, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, RuntimeError,
 )  # fmt: skip
-"""Errors from damaged files; RuntimeError from an archive with a password."""
+"""Errors that damaged files cause, and RuntimeError, which an archive with a password causes."""
 
 _TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 _OF_TENSORS = ("name", "elem_type", "tensor_values")
@@ -47,12 +47,12 @@ def load(
     """Load the user's inputs for timed runs, and check them against the model.
 
     Args:
-        path: An ``.npz`` or ``.npy``, a folder of them, a folder of ``input_N.pb`` or of ``test_data_set_*`` folders, a
-            folder that ``feed_files.write_feeds`` wrote, or a folder of images.
+        path: An ``.npz`` or ``.npy``, a folder of these, of ``input_N.pb``, of ``test_data_set_*`` folders or of
+            images, or a folder that ``feed_files.write_feeds`` wrote.
         ir_model: The model.
         option: The option that names the path, for errors.
         image: The options of ``--image``.
-        most: Maximum files of a folder to read; of more, a uniform sample.
+        most: Maximum number of files to read from a folder; from larger folders a uniform sample is read.
 
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
@@ -63,10 +63,11 @@ def load(
 def labelled(
     path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = "", most: int | None = None
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
-    """Read inputs, each with its expected result or None: the array "label" of an .npz that is not an input.
+    """Read sets of inputs, each with its expected result or None.
 
-    ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` files in a folder, a uniform
-    sample is read; None is ``images.MOST`` images, and all files of arrays.
+    The expected result is the array "label" of an ``.npz``, unless the model has an input with this name. ``FILE#N``
+    reads the recorded inputs of one session's model. If a folder has more than ``most`` files, a uniform sample is
+    read; None reads up to ``images.MOST`` images, and all files of arrays.
     """
     of_calls = recording_file.values_in(path, ir_model)
     if of_calls is not None:
@@ -100,14 +101,14 @@ def recorded(of_calls: recording_file.Placed, ir_model: ir.Model) -> dict[str, d
 def _images(
     path: Path, ir_model: ir.Model, option: str, image: str, most: int
 ) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Return the images of a folder as sets of inputs, with their names for errors; empty if it has none."""
+    """Return the images of a folder as (name for errors, set of inputs); empty if it has none."""
     if not files.is_folder(path):
         return []
     return [(f"{option} {file}", dict(values)) for file, values in images.load(path, ir_model, image, most)]
 
 
 def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") -> dict[str, tuple[int, ...]]:
-    """Return the shapes by input of the user's set with the median number of elements.
+    """Return the input shapes of the user's set with the median number of elements.
 
     Raises:
         InputError: See ``load``.
@@ -132,7 +133,10 @@ def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.V
 def _raw_sets(
     path: Path, option: str, most: int | None
 ) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Return every set of feeds under a path, with its location: by name, or in the order of the model's inputs."""
+    """Return (location for errors, set of feeds) for every set under a path.
+
+    The feeds are keyed by input name, or a list in the order of the model's inputs.
+    """
     if not files.is_folder(path):
         return [(f"{option} {path}", read_arrays(path, f"{option} {path}"))]
     if (path / "feeds.json").is_file():
@@ -147,10 +151,10 @@ def _raw_sets(
 
 
 def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
-    """Return the arrays of an ``.npz`` by name, or the single one of an ``.npy`` as a list.
+    """Return the arrays of an ``.npz`` by name, or a list with the array of an ``.npy``.
 
     Raises:
-        InputError: The file cannot be read, has objects, or unpacks to too many bytes.
+        InputError: The file cannot be read, contains Python objects, or unpacks to too many bytes.
     """
     try:
         with files.open_file(path) as file:
@@ -179,7 +183,7 @@ def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
 
 
 def _require_holdable(path: Path, where: str) -> None:
-    """Reject an archive that unpacks to too many bytes, since zeros compress a thousand to one."""
+    """Check that an archive does not unpack to too many bytes, since zeros compress a thousandfold."""
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > max(MOST_BYTES, path.stat().st_size):
@@ -226,10 +230,10 @@ def _value_of(path: Path) -> FeedValue:
 
 
 def _array(tensor: onnx.TensorProto, path: Path) -> Array:
-    """Return the values of a tensor that contains them itself; references to other files are rejected.
+    """Return the values of a tensor; references to other files are rejected.
 
     Raises:
-        InputError: The values are in another file.
+        InputError: The values are in a different file.
         ValueError: The tensor is invalid; other errors of onnx are possible.
     """
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
@@ -298,7 +302,7 @@ def _typed(array: Array, dtype: str, where: str) -> Array:
     """Convert an array to the type of the model's input, in the byte order of this machine.
 
     Raises:
-        InputError: The array is too large or of another type.
+        InputError: The array is too large, or its type does not fit.
     """
     if array.nbytes > MOST_BYTES:
         raise InputError(
@@ -314,7 +318,7 @@ def _typed(array: Array, dtype: str, where: str) -> Array:
 
 
 def _text(array: Array, where: str) -> Array:
-    """Convert bytes and objects to numpy strings; return other arrays unchanged."""
+    """Convert an array of bytes or objects to NumPy strings; return other arrays unchanged."""
     if array.dtype.kind not in "SOU":
         return array
     try:
@@ -329,7 +333,7 @@ def _text(array: Array, where: str) -> Array:
 
 
 def _same_bits(array: Array, dtype: str) -> Array:
-    """Reinterpret bits that numpy stored for bfloat16 or float8, which an .npz does not support, as their type."""
+    """Reinterpret the bits that an ``.npz`` stores for bfloat16 or float8, which it does not support, as that type."""
     element = element_type(dtype)
     stored = {"bfloat16": "uint16"}.get(element, "uint8" if element.startswith("float8") else "")
     plain = array.dtype.kind in "Vu" and not array.dtype.names and not array.dtype.subdtype
@@ -378,7 +382,7 @@ def _check_shape(
 
 
 def dim_text(dim: Size) -> str:
-    """Format a size: a number, symbols, or "?" for one without a name."""
+    """Format a size: a number, symbols, or "?" for an unnamed symbol."""
     if dim.value is not None:
         return str(dim.value)
     names = [s if f == 1 else f"{f}*{s}" for s, f in dim.terms]

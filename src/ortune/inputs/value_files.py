@@ -1,7 +1,7 @@
-"""Feeds and outputs as ONNX test data: one ``.pb`` per value, and an ``.npz`` if it supports them.
+"""Writes feeds and outputs as ONNX test data: one ``.pb`` per value, and an ``.npz`` if it supports all of them.
 
-The values come from folders of ``.npy`` files with an index (``feeds.json``, ``outputs.json``). Only the element type
-in the index defines the meaning of a file's bits, so tensors are written as raw bytes and never converted.
+The values are read from folders of ``.npy`` files with an index (``feeds.json``, ``outputs.json``). The element type in
+the index defines the meaning of a file's bits, so tensors are written as raw bytes and never converted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StoredValue:
         kind: "tensor", "sequence" (one file per element), "none" (an optional left empty) or "json" (maps).
         onnx_type: Element type in lower case.
         files: Files with the value, in order.
-        shapes: True shape of each file's tensor if the file's own differs (4-bit numbers), else empty.
+        shapes: True shape of each file's tensor if the file's array has a different shape (4-bit numbers), else ().
     """
 
     name: str
@@ -48,16 +48,16 @@ HEADER_ERRORS = (
     EOFError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError, RecursionError, SyntaxError,
     tokenize.TokenError,
 )  # fmt: skip
-"""Errors of numpy for a damaged header, in addition to OSError and ValueError."""
+"""Errors that NumPy raises for a damaged header, in addition to OSError and ValueError."""
 
 
 def load_array(path: Path) -> NDArray[Any]:
     """Return the array of an ``.npy``, memory-mapped.
 
-    The file must be as long as its header says.
+    The length of the file must agree with its header.
 
     Raises:
-        OSError, ValueError: The file cannot be read, or has records or Python objects.
+        OSError, ValueError: The file cannot be read, or contains records or Python objects.
     """
     with files.open_file(path) as file:  # opening a pipe would block
         # numpy's own error contains these bytes, which may be of any file.
@@ -76,7 +76,7 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
     """Return the values of a folder, in the model's order.
 
     Raises:
-        InputError: ``<what>.json`` is missing, damaged or of another version.
+        InputError: ``<what>.json`` is missing, damaged or has a different version.
     """
     index = folder / f"{what}.json"
     try:
@@ -89,7 +89,7 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
 
 
 def write_protobufs(values: list[StoredValue], folder: Path, prefix: str) -> None:
-    """Write ``<prefix>_0.pb``, ``<prefix>_1.pb`` … into a new folder; a map becomes ``<prefix>_N.json``.
+    """Write the values to ``<prefix>_0.pb``, ``<prefix>_1.pb`` … in a new folder; a map becomes ``<prefix>_N.json``.
 
     A tensor is a TensorProto, a sequence a SequenceProto, and an empty optional an OptionalProto.
 
@@ -115,7 +115,7 @@ def write_protobufs(values: list[StoredValue], folder: Path, prefix: str) -> Non
 def write_npz(values: list[StoredValue], path: Path) -> bool:
     """Write the values by name into one ``.npz``; return False without a file if the format does not support them.
 
-    The format supports tensors of any type except the 4-bit ones; bfloat16 and float8 are stored as bits.
+    The format supports tensors of all types except 4-bit numbers; bfloat16 and float8 are stored as bits.
 
     Raises:
         OSError: The file cannot be written.

@@ -1,4 +1,4 @@
-"""Choice of shape and value range of each input for given sizes, and whether they are guesses."""
+"""Chooses the shape and value range of each input for given sizes, and marks guesses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.records import InputChoice
 Origin = Literal["model", "constraint", "name", "trial", "user"]
 
 _UNKNOWN_ROWS = 100
-"""Number of ids to draw from if no table gives it."""
+"""Number of ids to draw from if no table limits them."""
 
 _FIXED: dict[str, float] = {
     "sample-rate": 16000,
@@ -26,7 +26,7 @@ _FIXED: dict[str, float] = {
     "labels": 1,
     "mask": 1,
 }
-"""The only value that fits a role, for any model."""
+"""The only value that fits a role, whatever the model."""
 
 
 def choices(inputs: InputSet, sizes: Sizes) -> tuple[InputChoice, ...]:
@@ -85,7 +85,7 @@ def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | 
 
 
 def axis_label(spec: InputSpec, axis: int) -> str:
-    """Return a name for an axis: H or W of an image, its symbol if that is a name, its kind, or its number."""
+    """Return a label for an axis: H or W of an image, the symbol if it has a chosen name, the kind, or the index."""
     short = {"height": "H", "width": "W"}.get(spec.kinds[axis])
     if short and spec.role == "image":
         return short
@@ -98,7 +98,7 @@ def axis_label(spec: InputSpec, axis: int) -> str:
 def _range(
     inputs: InputSet, spec: InputSpec, shape: tuple[int, ...], sizes: Sizes
 ) -> tuple[float | None, float | None, bool]:
-    """Return the smallest and largest value of an input, and whether they are a guess."""
+    """Return the smallest and largest value of an input, and whether these are guesses."""
     rows = sizes.rows.get(spec.name)
     if spec.role == "positions":
         past, _ = decoder_lengths(inputs, sizes.values) or (0, 0)
@@ -113,7 +113,7 @@ def _range(
 
 
 def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None:
-    """Return the only value that fits the role at these sizes; None if a range of values does."""
+    """Return the only value that fits the input's role at these sizes; None if a range of values fits."""
     past, new = decoder_lengths(inputs, sizes.values) or (0, 0)
     match spec.role:
         case "total-length":
@@ -131,7 +131,7 @@ def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None
 
 
 def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, float | None, bool]:
-    """Return the range that the type and the table allow, and whether it is a guess."""
+    """Return the smallest and largest value that the type and the table allow, and whether these are guesses."""
     element = element_type(spec.dtype)
     if element == "bool":
         return 1, 1, False
@@ -147,7 +147,7 @@ def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, flo
 
 
 def _longest(inputs: InputSet, sizes: Sizes) -> int:
-    """Return the length for a "lengths" input: the longest time axis of the other inputs."""
+    """Return the value for an input of role "lengths": the longest time axis of the other inputs."""
     lengths = [_axis(inputs, sizes, kind) for kind in ("seq", "samples", "frames", "encoder")]
     return max(lengths) or 1
 

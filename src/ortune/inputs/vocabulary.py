@@ -1,4 +1,4 @@
-"""Limits of ids that are valid for every side of a comparison, since vocabularies may differ."""
+"""Limits ids to values that are valid for every side of a comparison, since vocabularies may differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ortune.records import Case, InputChoice, Workload
 
 
 def rows_of(model: ir.Model) -> Mapping[str, int]:
-    """Return, for each input with values that index a table, the number of rows."""
+    """Return the number of table rows for each input whose values index a table, by input name."""
     inputs = inspect_inputs(model)
     return study(model, {spec.name: spec.shape for spec in inputs.inputs}, {}, inputs.keep).rows
 
 
 def within_rows(work: Workload, rows: Mapping[str, int]) -> Workload:
-    """Return the workload with generated values limited to these numbers of rows, by input."""
+    """Return the workload with generated ids limited to the given numbers of table rows by input."""
 
     def limited(choice: InputChoice) -> InputChoice:
         last = rows.get(choice.name, 0) - 1

@@ -1,4 +1,4 @@
-"""Proposal of a workload: input shapes and values without configuration, or as the user specifies."""
+"""Proposes a workload: input shapes and values, derived from the model or specified by the user."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_COUNTS = 4096
-"""Maximum elements of an input with values that may decide sizes."""
+"""Maximum number of elements of an input whose values may determine sizes."""
 
 _NAMED = 6
-"""Maximum cases of equal weight that are named individually."""
+"""Maximum number of cases of equal weight that are named individually."""
 
 MOST_SEED = 1 << 31  # limit of both numpy's generators and ONNX Runtime
 
@@ -55,9 +55,9 @@ def propose(
         ir_model: The model; its weights are not read.
         shapes: Whole shapes by input name, as from ``--shape``.
         dims: Weighted sizes by dimension name, as from ``--dim``; several sizes make several cases.
-        kept: Whole shapes by input name of an earlier run; used for dimensions that the others leave dynamic, as far as
-            the model accepts them.
-        inputs_path: The user's own feeds, which decide the shapes.
+        kept: Whole shapes of an earlier run by input name, used for dimensions that ``shapes`` and ``dims`` leave
+            dynamic, as far as the model accepts them.
+        inputs_path: The user's feeds, which determine the shapes.
         image: Options of ``--image``.
         seed: Seed of the generated feeds.
         gap_ns: Pause between calls in nanoseconds.
@@ -90,7 +90,7 @@ def propose(
 
 
 def _kept(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the sizes of symbols from the shapes of an earlier run; empty if the inputs no longer fit."""
+    """Return the size of each symbol from the shapes of an earlier run; empty if the inputs no longer fit."""
     names = {i.name for i in inputs.inputs}
     try:
         return _from_shapes(inputs, {name: shape for name, shape in shapes.items() if name in names})
@@ -136,7 +136,7 @@ def _proposed(
 
 
 def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the sizes of symbols that ``--shape`` decides."""
+    """Return the size of each symbol that ``--shape`` determines."""
     by_name = {i.name: i for i in inputs.inputs}
     user: dict[str, int] = {}
     for name, shape in shapes.items():
@@ -191,7 +191,7 @@ def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
 
 
 def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
-    """Yield a note for each ``--dim`` name that is not a symbol itself, with the symbols that it refers to."""
+    """Yield a note for each ``--dim`` name that is not itself a symbol, with the symbols to which it refers."""
     for name in dims:
         symbols = _symbols_named(inputs, name)
         if symbols != [name]:
@@ -199,7 +199,7 @@ def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
 
 
 def _symbols_named(inputs: InputSet, name: str) -> list[str]:
-    """Return the symbols that a ``--dim`` name refers to: the exact one, or all of the kind that it names."""
+    """Return the symbols to which a ``--dim`` name refers: the symbol with this name, or all symbols of that kind."""
     symbols = list(inputs.kinds)
     if name in symbols:
         return [name]
@@ -246,7 +246,7 @@ def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[
 def feeds(
     ir_model: ir.Model, workload: Workload, kind: Kind = "usual"
 ) -> list[tuple[Case, dict[str, FeedValue]]]:
-    """Return the feeds of every case: the user's own if given and ``kind`` is "usual", else generated.
+    """Return the feeds of every case: the user's if there are any and ``kind`` is "usual", otherwise generated feeds.
 
     Raises:
         InputError: The seed is invalid, the user's feeds cannot be read, or the shapes are too large.
@@ -262,7 +262,7 @@ def feeds(
 
 
 def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
-    """Return the user's feeds for all cases; cases without recorded values of a recording get generated ones."""
+    """Return the user's feeds for all cases; for a recording's cases without recorded values, they are generated."""
     path, n = Path(workload.inputs_path), len(workload.cases)
     of_calls = recording_file.values_in(path, ir_model)
     if of_calls is None:
@@ -282,7 +282,7 @@ def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
 def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
     """Return the values of small integer and boolean inputs for each case, such as lengths, counts and flags.
 
-    They decide other sizes and the amount of work.
+    Such values determine other sizes and the amount of work.
     """
     from_user = bool(workload.inputs_path)
     wanted = [
@@ -304,7 +304,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
 
 
 def _counts(choice: InputChoice, from_user: bool) -> bool:
-    """Return whether an input is small, of integers or booleans, and its values are given or can be generated."""
+    """Return whether an input is a small tensor of integers or booleans with known values."""
     can_make = choice.dtype == "bool" or choice.role in ("mask", "positions")
     ranged = choice.low is not None and choice.high is not None
     small = math.prod(choice.shape) <= _MOST_COUNTS
@@ -361,16 +361,16 @@ def save(path: Path, workload: Workload) -> None:
 
 
 def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) -> Workload:
-    """Load a saved workload; a relative path of its inputs is resolved from its folder if the inputs are there.
+    """Load a saved workload; a relative path of its inputs is resolved from the workload's folder if they are there.
 
     Args:
         path: The file.
-        custom_ops: The libraries that the user names; those that the file names are never loaded.
-        inside: Whether its inputs must be in its own folder, as for a bundle, which comes from elsewhere.
+        custom_ops: The libraries that the user names; libraries that only the file names are never loaded.
+        inside: Whether the inputs must be in the workload's folder, as for a bundle, which may be from someone else.
 
     Raises:
         InputError: The file cannot be read, is not a workload, has no shapes, needs libraries that the user does not
-            name, or has inputs elsewhere.
+            name, or has inputs outside of its folder.
     """
     try:
         saved = read_json(files.read(path), Workload)

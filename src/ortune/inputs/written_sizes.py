@@ -7,11 +7,11 @@ import math
 from ortune.errors import InputError
 
 Mix = tuple[tuple[int, float], ...]
-"""Sizes of one dimension, with weights."""
+"""(size, weight) pairs of one dimension."""
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """Parse ``NAME:1x3x320x320`` of ``--shape``; the name may contain colons, and ``NAME:`` is a scalar."""
+    """Parse a ``--shape`` value like ``NAME:1x3x320x320``; the name may contain colons, and ``NAME:`` is a scalar."""
     name, colon, sizes = text.rpartition(":")
     try:
         shape = tuple(int(s) for s in sizes.split("x")) if sizes else ()
@@ -23,7 +23,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def parse_dim(text: str) -> tuple[str, Mix]:
-    """Parse ``seq=128``, ``seq=16,128,512`` or, weighted, ``seq=16:3,128:1`` of ``--dim``."""
+    """Parse a ``--dim`` value such as ``seq=128``, ``seq=16,128,512`` or, with weights, ``seq=16:3,128:1``."""
     name, equals, listed = text.rpartition("=")
     try:
         pairs = [item.partition(":") for item in listed.split(",")]
@@ -47,7 +47,7 @@ def normalised(name: str, mix: Mix) -> Mix:
         mix: Sizes with the user's weights.
 
     Raises:
-        InputError: There are no sizes, one is negative, or a weight is not above 0.
+        InputError: There are no sizes, a size is negative, or a weight is not above 0.
     """
     total = sum(weight for _, weight in mix)
     if not mix or any(size < 0 or weight <= 0 for size, weight in mix) or not math.isfinite(total):

@@ -1,1 +1,1 @@
-"""Measurement of one model, shared by all verbs: sides, trials, turns, blocks, journal, budget, limits."""
+"""The measurement of models that all verbs share: sides, trials, turns, blocks, journal, budget, limits."""

@@ -1,4 +1,4 @@
-"""Activations that MatMulNBits rounds to int8, and the plan that computes them in float32."""
+"""Recognizes differences that occur because MatMulNBits rounds activations to int8."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ortune.records import OutputDifference, Plan
 
 FLOAT32 = "1"
 _UNFUSED = ("disable", "basic")
-"""Levels at which weights are dequantized to float and multiplied by MatMul."""
+"""Optimisation levels at which MatMul multiplies weights that were dequantized to float."""
 _FLOAT_LEVELS = ("0", FLOAT32)
 
 
 def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
-    """Return the plan with activations in float32, or None if ONNX Runtime does not round them to int8.
+    """Return the plan with activations in float32; None if ONNX Runtime does not round them to int8.
 
     Args:
         plan: The plan of the model.
@@ -35,11 +35,11 @@ def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
 
 
 def accepted_as_rounding(difference: OutputDifference, without: OutputDifference) -> OutputDifference:
-    """Return the difference, accepted with the rounding of activations as its cause if float32 removes it.
+    """Return the difference, accepted and with the rounding of activations as its cause if float32 removes it.
 
     Args:
-        difference: The difference of the outputs as they are.
-        without: The difference with activations in float32.
+        difference: The difference of the outputs.
+        without: The difference of the outputs with activations in float32.
     """
     if not without.ok:
         return difference

@@ -42,27 +42,27 @@ from ortune.targets.task import Limits
 
 RECORDED = "recorded"
 MOST_SHAPES = 64
-"""Maximum number of input shapes per model; a replay makes and checks inputs for each."""
+"""Maximum number of input shapes per model, since a replay generates and checks inputs for each."""
 MOST_PROCESSES, MOST_THREADS = 64, 512
-"""Maximum number of processes and threads of a play, since a recording may be from another machine."""
+"""Maximum number of processes and threads of a play, since a recording may be from a larger machine."""
 FIRST_SHARE = 0.2
-"""Maximum share of the remaining time for loading a model and for its first run."""
+"""Maximum fraction of the remaining time for loading a model, and for its first run."""
 _LONGER = 20
-"""Multiple of the recorded duration after which a play is called a hang."""
+"""Multiple of the recorded duration after which a play counts as a hang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """Changes to the recorded sessions; without any, the application runs as recorded.
+    """Changes to a recorded application; without changes, it runs as recorded.
 
     Attributes:
-        settings: Settings of all sessions, which replace recorded ones.
+        settings: Settings of all sessions, which override recorded settings.
         share: Whether equal requests of a process share one session.
-        providers: Execution providers that replace the recorded ones, by the index of the model in the recording.
+        providers: Execution providers that replace recorded providers, keyed by the model's index in the recording.
         variables: Environment variables of all processes.
-        models: Files that replace models, by their index in the recording.
-        forms: Changes to the calls: "lists" become arrays, arrays with "strides" become contiguous, and "batches" joins
-            consecutive single calls into one.
+        models: Files that replace models, keyed by the model's index in the recording.
+        forms: Changes to the calls: "lists" converts lists to arrays, "strides" makes arrays contiguous, and "batches"
+            joins consecutive calls into one.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Variant:
 
     @property
     def key(self) -> str:
-        """The changes, as a key for the journal."""
+        """Text that identifies the changes in the journal."""
         parts = (
             self.settings,
             self.share,
@@ -89,7 +89,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayTimes:
-    """Times of one play in nanoseconds, by model: each creation and each call."""
+    """Times of one play: each session creation and each call, by the model's index."""
 
     created_ns: dict[int, list[int]]
     called_ns: dict[int, list[int]]
@@ -97,7 +97,7 @@ class PlayTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayTrial:
-    """One play with its totals and its times by model."""
+    """The totals of one play, and its times by model."""
 
     play: AppPlay
     details: PlayTimes
@@ -108,8 +108,8 @@ class Application:
 
     Attributes:
         recording: The recording.
-        paths: Files of the models that were found, by their index in the recording.
-        missing: Names of the models that were not found; their sessions are skipped.
+        paths: Files of the models that were found, keyed by the model's index in the recording.
+        missing: Names of the models that were not found, whose sessions are skipped.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class Application:
             opened: The experiment.
             recording: The recording.
             where: File of the recording, for errors.
-            models: Files and folders to search for models that are not at their recorded path.
+            models: Files and folders in which to search for models that are not at their recorded path.
 
         Raises:
-            InputError: No model that was called was found.
+            InputError: None of the called models was found.
         """
         self.opened, self.recording, self.where = opened, recording, where
         self.paths = find_models(recording, models)
@@ -152,21 +152,21 @@ class Application:
 
     @property
     def version(self) -> str:
-        """The version of that ONNX Runtime."""
+        """The version of the ONNX Runtime that replays the application."""
         side = next(iter(self.sides.values()))
         return side.runtime.version_of(side.plan)
 
     def resolve(self, runtime: str | None, *, in_node: bool = True) -> None:
         """Open each model that was called.
 
-        A recording of Node.js is replayed there if no runtime is named and onnxruntime-node is on this machine.
+        A recording from Node.js is replayed in Node.js if no runtime is named and onnxruntime-node is on this machine.
 
         Args:
             runtime: Value of ``--runtime``.
             in_node: Whether Node.js may replay the recording.
 
         Raises:
-            UsageError: The runtime is onnxruntime-node, which cannot replay the recording.
+            UsageError: ``runtime`` is onnxruntime-node, which cannot replay the recording.
         """
         release = self.recording.node_release if in_node else ""
         if node.named(runtime) and not release:
@@ -183,7 +183,7 @@ class Application:
                 self.sides[index] = self.opened.resolve(SideText(text=str(path), runtime=runtime))
 
     def find_inputs(self) -> None:
-        """Find inputs with the recorded shapes that run, for each model."""
+        """Find inputs with the recorded shapes for each model, and check that they run."""
         opened, seed = self.opened, self.opened.terms.feeds.seed
         limit_s = FIRST_SHARE * opened.budget.left_s
         values = recording_file.counted_values(self.recording)
@@ -214,7 +214,11 @@ class Application:
                                 self.refs[index, shapes, number] = ref
 
     def script(self, most_ns: float, *, open_loop: bool = False) -> ReplayPart:
-        """Return the part of the recording to play in so many nanoseconds.
+        """Return the part of the recording to play.
+
+        Args:
+            most_ns: Recorded time to play, without idle time.
+            open_loop: Whether calls start at their recorded times instead of after a gap.
 
         Raises:
             InputError: The recording has too many processes or threads.
@@ -242,12 +246,12 @@ class Application:
     def play(
         self, played: ReplayPart, variant: Variant, outputs: Path | None = None
     ) -> PlayTrial | TrialError | None:
-        """Play once; return None after a stop and an error if a process failed.
+        """Play once; return the trial, None after a stop, or the error of a failed process.
 
         Args:
             played: The part to play.
             variant: The changes.
-            outputs: Folder for the outputs of the first call with each input; None keeps none.
+            outputs: Folder for the outputs of the first call with each input; None to keep no outputs.
         """
         opened = self.opened
         if "batches" in variant.forms:
@@ -304,7 +308,7 @@ class Application:
         )
 
     def batched(self, played: ReplayPart) -> ReplayPart:
-        """Return the play with consecutive calls of the same model joined, if its first dimension is dynamic."""
+        """Return the play with consecutive calls joined for models with a dynamic first dimension."""
         models = {index for index, base in self.bases.items() if has_free_batch(base.side.model.ir)}
         return replace(played, scripts=tuple(batched(script, models) for script in played.scripts))
 
@@ -333,7 +337,7 @@ def totals(
     *,
     open_loop: bool,
 ) -> PlayTrial:
-    """Return the totals of a play over its processes, and its times by model."""
+    """Return the totals of a play over all processes, and its times by model."""
     created: dict[int, list[int]] = {}
     called: dict[int, list[int]] = {}
     in_ort_ns = creating_ns = 0

@@ -1,4 +1,4 @@
-"""Experiments that find causes of rising memory in a recorded application, whose processes repeat their steps."""
+"""Experiments that find causes of rising memory in a recorded application, each with one change to a process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ortune.measuring.soak_experiments import allocator_of, settings_for
 from ortune.records import Plan, SoakChange
 
 CHANNELS = ("session_option", "session_config", "run_config")
-"""Channels of the settings that a replayed session takes."""
+"""Channels of the settings that apply to a replayed session."""
 
 Change = tuple[PlayedArm, SoakChange, Plan | None]
 
 
 def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Change]:
-    """Return the arms of one unchanged process and of each change that applies to it.
+    """Return an arm for an unchanged process, and an arm for each change that applies to the process.
 
     Args:
         application: The application.
@@ -59,11 +59,16 @@ def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Chang
 
 
 def _with_calls_of(script: Script, feed: int) -> Script:
-    """Return a script with the calls of one input size only."""
+    """Return a script in which all calls have one input size.
+
+    Args:
+        script: The steps of a process.
+        feed: Index of the inputs with this size.
+    """
     same = tuple(step for step in script.steps if step.do != "call" or step.feed == feed)
     return replace(script, steps=same)
 
 
 def _without_closing(script: Script) -> Script:
-    """Return a script that keeps its sessions: created once, they stay for all rounds."""
+    """Return a script that never closes a session, so that sessions are created once for all rounds."""
     return replace(script, steps=tuple(step for step in script.steps if step.do != "close"))

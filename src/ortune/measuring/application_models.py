@@ -1,4 +1,4 @@
-"""Alternatives for the models of a recorded application: other execution providers, and rewritten models."""
+"""Alternatives to try for the models of a recorded application: other execution providers, and rewritten models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ortune.records import AppValue, Plan, RewriteSpec, Runtime
 
 FIXED = "fixed-dimensions"
 MOST_MODELS = 3
-"""Maximum number of models to rewrite and try on other execution providers, those with the most time in calls first."""
+"""Maximum number of models to rewrite and to try on other execution providers, by decreasing time in calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class RewrittenAppModel:
         model: Index of the model in the recording.
         path: The rewritten file.
         specs: The rewrites.
-        only: The shapes that the rewritten model accepts; () for all.
+        only: The only shapes that the rewritten model accepts; () if it accepts all.
     """
 
     model: int
@@ -68,7 +68,7 @@ def usable_providers(runtime: Runtime) -> list[str]:
 
 
 def providers_for(application: Application, index: int, usable: Sequence[str]) -> list[str]:
-    """Return the execution providers, including the CPU's, that no session of a model had as its first.
+    """Return the usable execution providers, including the CPU's, that no session of a model had as its first provider.
 
     Args:
         application: The application.
@@ -84,7 +84,7 @@ def providers_for(application: Application, index: int, usable: Sequence[str]) -
 
 
 def proposed(application: Application, index: int) -> list[tuple[RewriteSpec, ...]]:
-    """Return sets of rewrites for a model: all exact ones, fixed dimensions if it has one shape, and both."""
+    """Return sets of rewrites to try: all exact rewrites, fixed dimensions if all calls have one shape, and both."""
     base = application.bases[index]
     if not base.side.model.ir.graph or base.side.model.facts.format == "ort":
         return []
@@ -97,7 +97,7 @@ def proposed(application: Application, index: int) -> list[tuple[RewriteSpec, ..
 
 
 def only_shapes(application: Application, index: int) -> Shapes:
-    """Return the shapes of a model's calls if they are all the same, else ()."""
+    """Return the shapes of a model's calls if all calls have the same shapes, else ()."""
     calls = [
         shapes_of(calls)
         for session in application.recording.sessions
@@ -110,7 +110,7 @@ def only_shapes(application: Application, index: int) -> Shapes:
 
 
 class Rewriter:
-    """Creates the rewritten models of one application, each once."""
+    """Creates the rewritten models of one application, each only once."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -132,7 +132,7 @@ class Rewriter:
 
 
 def seen_values(model: ir.Model) -> tuple[tuple[AppValue, ...], tuple[AppValue, ...]]:
-    """Return inputs and outputs as a program sees them, or () for both if one is not a plain tensor."""
+    """Return a model's inputs and outputs as seen by a program; () for both if any of them is not a plain tensor."""
     try:
         inputs, outputs = (
             [_value(value) for value in values] for values in (feedable(model), model.graph.outputs)

@@ -1,4 +1,4 @@
-"""Soak of a recorded application: its processes repeat their steps in turn."""
+"""Soaks a recorded application: its processes repeat their steps in turn."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class PlayedArm:
     """The configuration of one process of a soak.
 
     Attributes:
-        name: Name of the process in the answer.
+        name: Name of the process in the result.
         number: Index of the recorded process's script.
         script: The steps, without times.
-        seed: Seed of the values; equal seeds give equal calls.
+        seed: Seed of the input values; equal seeds give equal calls.
         variant: Changes to the recorded sessions.
         fresh: Whether inputs have new values in each call.
         trim: Whether to return the allocator's free pages after each turn.
@@ -61,8 +61,8 @@ class SoakedScript(ProcessMemory):
     """The results of one process of a soak.
 
     Attributes:
-        arm: Its configuration.
-        failure: The error that ended it early; None if there was none.
+        arm: The configuration of the process.
+        failure: The error that ended the process early; None if there was none.
     """
 
     arm: PlayedArm
@@ -70,7 +70,7 @@ class SoakedScript(ProcessMemory):
 
     @property
     def name(self) -> str:
-        """Name of the process in the answer."""
+        """Name of the process in the result."""
         return self.arm.name
 
     @property
@@ -88,7 +88,7 @@ class ApplicationSoak:
         total_s: Seconds for all processes together, which determine the length of a turn.
 
     Attributes:
-        goes_on: Whether the soak continues without processes that failed, as long as the first one lives.
+        goes_on: Whether the soak continues without failed processes, as long as the first process is alive.
     """
 
     def __init__(self, application: Application, arms: Sequence[PlayedArm], total_s: float) -> None:
@@ -108,7 +108,7 @@ class ApplicationSoak:
 
     @property
     def fresh(self) -> list[tuple[FreshInput, ...]]:
-        """Inputs with new values in each call, one tuple for each feed of a process."""
+        """Inputs with new values in each call, as one tuple for each feed of each process."""
         return [inputs for script in self._fresh for inputs in script]
 
     def start(self) -> bool:
@@ -140,7 +140,7 @@ class ApplicationSoak:
 
         Args:
             until_s: Time on the budget's clock, in seconds.
-            progress: Called with the calls of all processes, and the memory of the largest in bytes.
+            progress: Called with the number of calls of all processes, and the memory of the largest process in bytes.
         """
         watch, budget = self.application.opened.watch, self.application.opened.budget.running
         round_s = 0.0
@@ -162,11 +162,11 @@ class ApplicationSoak:
 
     @property
     def all_alive(self) -> bool:
-        """Whether all processes are alive; with ``goes_on``, whether the first one is."""
+        """Whether all processes are alive; with ``goes_on``, whether the first process is."""
         return self._workers[0].live if self.goes_on else all(worker.live for worker in self._workers)
 
     def _round(self, rounds: int) -> float:
-        """Run one turn of each process; return the duration in seconds."""
+        """Run one turn of ``rounds`` rounds in each process; return the duration in seconds."""
         began_s = monotonic.now_s()
         for soaked, worker in zip(self.soaked, self._workers, strict=True):
             if not worker.live:
@@ -178,7 +178,7 @@ class ApplicationSoak:
         return monotonic.now_s() - began_s
 
     def close(self) -> list[SoakedScript]:
-        """Let each process report, end all of them, and return the results."""
+        """Let each process report, end all processes, and return the results."""
         try:
             for worker in self._workers:
                 worker.conclude()
@@ -193,7 +193,7 @@ class ApplicationSoak:
 
 
 def as_is(played: ReplayPart, copies: int, seed: int) -> list[PlayedArm]:
-    """Return the arms of an unchanged application, `copies` for each recorded process."""
+    """Return the arms of an unchanged application, ``copies`` for each recorded process."""
     scripts = [without_times(script) for script in played.scripts]
     return [
         PlayedArm(

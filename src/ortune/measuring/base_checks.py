@@ -31,7 +31,7 @@ from ortune.rules.web import wrong_outputs_in_browser
 
 
 def require_real_times(measuring: Measuring) -> None:
-    """Raise an error if the times of the base are those of an emulated device.
+    """Check that the times of the base are not those of an emulated device.
 
     Raises:
         MeasurementError: The GPU or NPU is emulated in software.
@@ -54,12 +54,12 @@ def emulation_error(label: str, provider: Provider) -> MeasurementError:
 
 
 def compare_with_cpu(measuring: Measuring, base: Arm, first: Measured) -> None:
-    """Compare the outputs of a browser with those of the CPU outside it, and add findings about its device.
+    """Compare the outputs of a browser with the outputs on the CPU outside of the browser, and add findings.
 
     Args:
-        measuring: Its findings and alerts are extended.
+        measuring: The measurement, whose findings and alerts are extended.
         base: The arm that runs in the browser.
-        first: A trial of it; if it kept its outputs, no other is needed.
+        first: A trial of the arm; if it kept its outputs, no further trial is needed.
     """
     emulated = targets.target_of(base.plan).emulated(first)
     facts = replace(measuring.facts(), emulated=emulated)
@@ -81,7 +81,7 @@ def compare_with_cpu(measuring: Measuring, base: Arm, first: Measured) -> None:
 
 
 def _alert_non_finite(measuring: Measuring, outputs: Path) -> None:
-    """Add an alert if a page's outputs are not finite, whether or not other outputs exist to compare them with."""
+    """Add an alert if a page's outputs are not finite, which needs no other outputs for comparison."""
     check = measuring.check
     check.nonfinite = measuring.comparer.not_finite(outputs, measuring.refs)
     facts = replace(measuring.facts(), nonfinite=check.nonfinite)
@@ -89,7 +89,7 @@ def _alert_non_finite(measuring: Measuring, outputs: Path) -> None:
 
 
 def run_natively(measuring: Measuring) -> None:
-    """Run the base on the CPU outside the browser before any page; its outputs limit the size of a page's reply."""
+    """Run the base on the CPU outside of the browser before any page; its outputs limit the size of a page's reply."""
     pilot = measuring.pilot
     if pilot.native is None and measuring.side.plan.is_web:
         pilot.native = _answered(measuring, measuring.arm("native", plan=Plan()))
@@ -104,13 +104,13 @@ def _answered(measuring: Measuring, arm: Arm) -> Outcome:
 def time_input_kinds(measuring: Measuring, base: Arm, most_ns: float = math.inf) -> None:
     """Time the base on several kinds of generated inputs, and add findings about the differences.
 
-    A kind that differs is timed once more in a separate process and in the other order, since a disturbance of some
-    seconds can slow one kind of feed, but hardly the same one twice.
+    If a kind differs, all kinds are timed once more in a separate process and in reverse order, since a disturbance of
+    some seconds can slow one kind of inputs, but hardly the same kind twice.
 
     Args:
-        measuring: Its findings are extended.
+        measuring: The measurement, whose findings are extended.
         base: The arm that runs.
-        most_ns: Maximum nanoseconds; if more are needed, the check is skipped with a note.
+        most_ns: Maximum time; if the check needs more, it is skipped with a note.
     """
     executor, work = measuring.executor, measuring.work
     pilot = measuring.pilot
@@ -137,9 +137,8 @@ def alert_dependent_rows(measuring: Measuring, left_ns: float = math.inf) -> Non
     """Add an alert if the rows of a batch depend on each other.
 
     Args:
-        measuring: Its alerts are extended.
-        left_ns: Nanoseconds left; if they do not suffice for a run, the graph decides, or a note reports the skipped
-            check.
+        measuring: The measurement, whose alerts are extended.
+        left_ns: Time left; if it does not suffice for a run, the graph decides, or a note reports the skipped check.
     """
     side = measuring.side
     if side.plan.is_web or not row_check.has_batch(side.model.ir, measuring.work):
@@ -154,16 +153,16 @@ def alert_dependent_rows(measuring: Measuring, left_ns: float = math.inf) -> Non
 def alert_dependent_rows_of(
     measuring: Measuring, side: ResolvedSide, arm: Arm, name: str, left_ns: float
 ) -> None:
-    """Add an alert if the rows of a batch depend on each other in another model than the base's.
+    """Add an alert if the rows of a batch depend on each other in a side's model, when it is not the base's.
 
     Only a model with a graph that mixes rows is run.
 
     Args:
-        measuring: Its processes run the side, and its alerts are extended.
+        measuring: The measurement, whose processes run the side and whose alerts are extended.
         side: The other side.
         arm: The side with its inputs.
         name: The name of the side.
-        left_ns: Nanoseconds left; if they do not suffice for a run, the graph decides.
+        left_ns: Time left; if it does not suffice for a run, the graph decides.
     """
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     mixed = mixed_rows(model.ir)
@@ -182,7 +181,7 @@ def alert_dependent_rows_of(
 def _of_rows(
     measuring: Measuring, side: ResolvedSide, model: OpenModel, found: RowCheck | None
 ) -> list[Finding]:
-    """Return the findings about dependent rows; from the graph if nothing was run."""
+    """Return the findings about dependent rows, which are from the graph if nothing was run."""
     facts = replace(measuring.facts(), model=model, plan=side.plan, row_check=found)
     if found is not None:
         return rule_of(rows_depend_on_neighbours).findings(facts)

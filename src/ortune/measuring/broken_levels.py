@@ -1,4 +1,4 @@
-"""A failed first run: finds whether the model, its inputs, or ONNX Runtime's optimiser is the cause."""
+"""Determines whether the model, its inputs, or ONNX Runtime's optimiser makes a first run fail."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _OF_THE_FILE_OR_FEED = re.compile(
     r"Got invalid dimensions for input|Invalid rank for input|Unexpected input data type|INVALID_PROTOBUF|"
     r"Unsupported model IR version|is under development|not a registered function|EPFail"
 )
-"""Errors that occur before any optimisation."""
+"""Errors that occur before any optimisation, because of the file or the feeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredArm:
-    """A trial that failed at the optimisation level of its plan, and the levels below it.
+    """A trial that failed at its plan's optimisation level, and the level at which it runs.
 
     Attributes:
         level: The lowest level that fails, and the highest level that runs.
@@ -52,7 +52,7 @@ def level_of(plan: Plan) -> str:
 
 
 def at_level(plan: Plan, level: str) -> Plan:
-    """Return a plan with another optimisation level."""
+    """Return a plan with its optimisation level replaced."""
     return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: level})
 
 
@@ -62,13 +62,13 @@ def run_unoptimised(
     """Run a failed arm once more without graph optimisation.
 
     Args:
-        executor: Runs it.
+        executor: Executor of the run.
         arm: The arm that failed.
         failed: Outcome of the arm.
         keep_outputs: Whether the outputs of the run are kept.
 
     Returns:
-        The outcome, or None if optimisation cannot be the cause: the arm does not optimise, no level applies to its
+        The outcome; None if optimisation cannot be the cause, since the arm does not optimise, no level applies to its
         runtime, or the error precedes optimisation.
     """
     if (
@@ -87,10 +87,10 @@ def run_unoptimised(
 def find_broken_level(
     executor: Executor, arm: Arm, failed: Failed, plain: Measured, *, keep_outputs: bool = False
 ) -> LoweredArm:
-    """Find the lowest level at which an arm fails, and the level below it, which runs.
+    """Find the lowest level at which an arm fails, and the next lower level, at which it runs.
 
     Args:
-        executor: Runs the levels in between.
+        executor: Executor of the runs at the levels in between.
         arm: The arm that failed.
         failed: The outcome at the level of its plan.
         plain: A trial without optimisation.
@@ -123,18 +123,18 @@ def require_as_given(
     *,
     itself: bool = False,
 ) -> None:
-    """Require that two sides still are the requested ones if graph optimisation was reduced for one of them.
+    """Check that two sides can still be compared as requested after graph optimisation was reduced for one of them.
 
     Args:
         base: Side A, at the level at which it runs.
-        lowered: The levels of A; None if it runs at the requested one.
+        lowered: The levels of A; None if A runs at the requested level.
         side: The other side, at the level at which it runs.
-        side_lowered: Its levels; None if it runs at the requested one.
+        side_lowered: The levels of that side; None if it runs at the requested level.
         name: The name of the other side.
         itself: Whether a model may be compared with itself.
 
     Raises:
-        MeasurementError: The sides are now equal, or one does not run at a level that was requested for it only.
+        MeasurementError: The sides are now equal, or one does not run at a level that was requested for it alone.
     """
     kept = {"A": (base, lowered), name: (side, side_lowered)}
     broken = {letter: (one, levels) for letter, (one, levels) in kept.items() if levels is not None}

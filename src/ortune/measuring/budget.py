@@ -1,6 +1,6 @@
 """The time of one invocation: spent, reserved for later steps, and left.
 
-``search`` counts trials, without a unit of time. A budget converts between trials and seconds.
+The search counts in trials and knows no seconds; a budget converts between both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 MARGIN = 1.2
-"""Factor between the duration of steps and a suggested budget, since durations vary."""
+"""Ratio of a suggested budget to the duration of its steps, since durations vary."""
 
 
 def _nothing_spent() -> int:
@@ -19,14 +19,14 @@ def _nothing_spent() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The time of one invocation, or the part of it that some of its steps may take.
+    """The time of one invocation, or the part of this time that some steps may take.
 
-    There are two clocks. Decisions depend on the time of the last journalled step (``spent_ns``), so a resumed session
-    repeats them. Limits of steps that are not repeated depend on the time until now (``elapsed_ns``).
+    There are two clocks. Decisions use the time of the last journalled step (``spent_ns``), so that a resumed session
+    repeats them. Limits of steps that are not repeated use the time until now (``elapsed_ns``).
 
     Attributes:
         total_s: The user's budget in seconds; infinite without one.
-        reserved_s: Seconds that are reserved for later steps: the answer, profiles, separate starts.
+        reserved_s: Seconds that are reserved for later steps: writing the result, profiles, separate starts.
         spent_ns: Returns the nanoseconds until the end of the last journalled step.
         elapsed_ns: Returns the nanoseconds until now.
     """
@@ -37,11 +37,11 @@ class Budget:
     elapsed_ns: Callable[[], float] = _nothing_spent
 
     def reserve(self, seconds: float) -> Budget:
-        """Return this budget with further seconds reserved for later steps."""
+        """Return this budget with additional seconds reserved for later steps."""
         return replace(self, reserved_s=self.reserved_s + seconds)
 
     def share(self, share: float) -> Budget:
-        """Return the budget of a step that may take a share of the time left from now."""
+        """Return the budget of a step that may take a fraction of the time left from now."""
         return self if math.isinf(self.total_s) else self.reserve((1 - share) * self.left_s)
 
     @property
@@ -61,21 +61,21 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """Seconds left after the last journalled step; negative after the end."""
+        """Seconds left after the last journalled step; negative if the budget is exceeded."""
         return self.end_s - self.spent_s
 
     @property
     def left_ns(self) -> float:
-        """Nanoseconds left after the last journalled step; negative after the end."""
+        """Nanoseconds left after the last journalled step; negative if the budget is exceeded."""
         return self.end_ns - self.spent_ns()
 
     @property
     def running(self) -> Budget:
-        """This budget with the time until now as its clock, for steps that a resumed session does not repeat."""
+        """This budget by the clock that includes the time until now, for steps that resumed sessions do not repeat."""
         return replace(self, spent_ns=self.elapsed_ns)
 
     def trials(self, trial_ns: float) -> float:
-        """Return the number of trials of a given length that fit in the time left."""
+        """Return the number of trials of a given duration that fit in the time left."""
         return self.left_ns / trial_ns
 
     def holds(self, n_trials: float, trial_ns: float) -> bool:
@@ -83,19 +83,19 @@ class Budget:
         return n_trials * trial_ns <= self.left_ns
 
     def needed_s(self, n_trials: float, trial_ns: float, *, before_s: float | None = None) -> float:
-        """Return the budget in seconds that a number of trials needs, with the time spent and reserved.
+        """Return the budget in seconds that a number of trials needs, including the time spent and reserved.
 
         Args:
             n_trials: The number of trials.
-            trial_ns: Nanoseconds per trial.
-            before_s: Seconds spent before the first trial; None for those until now.
+            trial_ns: Duration of a trial.
+            before_s: Seconds spent before the first trial; None for the seconds spent until now.
         """
         before_s = self.spent_s if before_s is None else before_s
         return before_s + 1e-9 * n_trials * trial_ns + self.reserved_s
 
     @staticmethod
     def enough_s(needed_s: float) -> int:
-        """Return a budget to suggest for steps that need some seconds: with a margin, in whole tens of seconds."""
+        """Return the budget to suggest for steps of ``needed_s`` seconds: with a margin, in whole tens of seconds."""
         return math.ceil(MARGIN * needed_s / 10) * 10
 
 

@@ -1,4 +1,4 @@
-"""The clock of an invocation, from the start of the process, or of the call from Python, to its answer."""
+"""The clock of an invocation, which runs from the start of the process or of the Python call to the result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ortune import monotonic
 
 
 class Stopwatch:
-    """Elapsed time of an invocation, stopped while another ortune measures and during one-time preparations.
+    """Elapsed time of an invocation; stopped while another ortune measures, and during one-time preparations.
 
     Args:
-        began_s: Start on the monotonic clock; None for now.
+        began_s: Start time on the monotonic clock; None for now.
     """
 
     def __init__(self, began_s: float | None = None) -> None:

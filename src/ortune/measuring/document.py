@@ -1,4 +1,4 @@
-"""The document of a verb's answer, with the alerts that precede it."""
+"""Creates the document of a verb's result, with the alerts that are shown first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def document(
     exact: ExactCheck | None = None,
     configured: Configured | None = None,
 ) -> Envelope[R]:
-    """Return the document of a verb's answer.
+    """Return the document of a verb's result.
 
     Args:
         verb: Name of the verb.
@@ -50,9 +50,9 @@ def document(
         model: The model, if there is one.
         workload: The inputs; None if nothing ran.
         status: "ok", "interrupted" or "error"; "ok" becomes "default-wrong" if an alert reports a wrong default.
-        verdict: One word; None for verbs without a decision.
+        verdict: The decision as one word; None for verbs without a decision.
         error: The error that made the result incomplete.
-        store: Path of the store, if it is not the usual one.
+        store: Path of the store; "" for the usual store.
         alerts: Findings that are shown first.
         exact: Comparison of the base's outputs with its model in float64.
         configured: Options that were set by a project's file.

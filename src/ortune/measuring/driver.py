@@ -18,7 +18,7 @@ class Execute(Protocol):
 
     @property
     def most_alive(self) -> int:
-        """Maximum number of processes that fit in memory at once; with 1, trials run one after another."""
+        """Maximum number of processes that fit in memory at once; if it is 1, trials run one after another."""
         ...
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
@@ -40,14 +40,14 @@ def drive(
     """Run the blocks of a schedule and report their outcomes to it, until it ends.
 
     Args:
-        schedule: Gives the next block and receives its outcome.
-        execute: Runs a group.
+        schedule: Provides the next block and receives its outcome.
+        execute: Runs a group of trials.
         rng: Draws the order in which the arms of a group load.
         budget: Budget for the schedule's decisions, by the time of the last journalled step.
         stop: Returns whether the user stopped the session.
-        ready: Prepares what arms need; False if that took time or withdrew an arm, so the schedule must choose again.
+        ready: Prepares arms; returns False if that took time or withdrew an arm, so the schedule must choose again.
         on_block: Callback for each block, after the schedule received it.
-        calibrated: Callback for a judgement, before the next block, which may have other trials.
+        calibrated: Callback for the judgement of a calibration, before the next block, which may have other trials.
 
     Raises:
         MeasurementError, Interrupted: Raised by ``Schedule.ask``.
@@ -77,10 +77,10 @@ def drive(
 def run_block(
     execute: Execute, block: NextBlock, rng: random.Random, stop: Callable[[], bool] = lambda: False
 ) -> Block | None:
-    """Run each arm of a block once, with the baseline (the first arm) once per group; return None after a stop.
+    """Run each arm of a block once, and the baseline (the first arm) once per group; return None after a stop.
 
-    A block with a failed trial that is needed is dropped as a whole. If many plans compete, the trials of the others
-    remain valid.
+    If a trial that the block needs failed, the whole block is dropped. If many plans compete, a failed trial of one
+    plan does not affect the others.
     """
     trials: list[BlockTrial] = []
     for number, group in enumerate(groups(block.arms, 1 if block.alone else execute.most_alive)):
@@ -105,9 +105,9 @@ def run_block(
 
 
 def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
-    """Return the arms of a block in groups that fit in memory, each with the baseline.
+    """Split the arms of a block into groups that fit in memory, each of which includes the baseline.
 
-    If fewer than two fit, there is one group and its trials run one after another.
+    If fewer than two processes fit, there is one group, whose trials run one after another.
     """
     if most_alive <= 1 or len(arms) <= most_alive:
         return [list(arms)]

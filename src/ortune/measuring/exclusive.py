@@ -13,11 +13,11 @@ from ortune.store import lock
 
 @contextlib.contextmanager
 def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
-    """Hold the machine's lock for work that would disturb another measurement; the wait costs no budget."""
+    """Hold the machine's lock for work that would disturb another measurement; waiting for it uses no budget."""
     line = watch.with_budget(None).line  # no budget is spent by waiting
 
     def waiting(text: str) -> None:
-        """Show the progress line, and end if a stop was requested, since Python may have dropped its exception."""
+        """Show the progress line, and raise if a stop was requested, since Python may have dropped that exception."""
         line(text)
         if watch.stop():
             raise Stopped("stopped before anything was measured; no verdict")
@@ -45,7 +45,7 @@ def _of_host(
     line: Callable[[str], None],
     budget_s: float | None,
 ) -> Iterator[None]:
-    """Hold the lock of a host of a cluster."""
+    """Hold the lock of a cluster host."""
     lock.wait_for(lambda: host.locked(what, budget_s), wait=wait, say=say, line=line, where=host.python)
     with host.holding():
         yield

@@ -19,7 +19,7 @@ from ortune.targets.turns import ALONE, Turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """A contestant: a plan for a model on a runtime, with its feeds."""
+    """What a trial runs: a plan for a model on a runtime, with feeds."""
 
     name: str
     plan: Plan
@@ -31,13 +31,13 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Distribution of a trial's time; the same for every arm.
+    """Number and duration of the runs of a trial, equal for all arms.
 
     Attributes:
-        runs: Runs of a separate trial, all in one turn.
+        runs: Number of runs of a separate trial, all in one turn.
         turns: Turns of the trials in a group.
-        warmup_runs, warmup_ns: Minimum runs and time of the warm-up; 0 runs for none.
-        warmup_cap_ns: Maximum time of the warm-up, steady or not.
+        warmup_runs, warmup_ns: Minimum number of runs and minimum time of the warm-up; 0 runs for no warm-up.
+        warmup_cap_ns: Maximum time of the warm-up, whether or not times are steady.
     """
 
     runs: int = 20
@@ -55,21 +55,21 @@ class Executor:
     """Runs trials of arms.
 
     Args:
-        arms: The contestants by name.
+        arms: The arms by name.
         workload: Seed, gap and custom operators.
         folder: Scratch folder of this invocation.
         log: Journal, to which a trial is added before it starts.
-        machine: The machine that runs them.
+        machine: The machine that runs the trials.
 
     Attributes:
         timing, limits: Timing and limits of later trials.
         most_alive: Maximum number of processes that fit in memory at once.
-        recorded: Returns the outcome of a trial that an interrupted session measured, called before each trial.
+        recorded: Called before each trial; returns its outcome if an interrupted session measured it.
         ended: Returns the session time at which a trial ended, in nanoseconds; None without such a clock.
         passed: Callback after work that is not a trial of the session.
         last: The latest outcome; None before the first trial.
         reference: Folder of the reference outputs; None if there are none yet.
-        caches: Whether trials may leave compiled code for later ones, which takes seconds in a browser.
+        caches: Whether trials may keep compiled code for later trials, which takes seconds in a browser.
         arrivals: Start times of calls in later trials; None if each call follows the previous one.
     """
 
@@ -119,7 +119,7 @@ class Executor:
         fresh: bool = False,
         split: bool = False,
     ) -> Outcome:
-        """Run one trial by itself, with all of its runs in one turn; ``runs=0`` loads the model and runs it once.
+        """Run one trial alone, with all of its runs in one turn; ``runs=0`` loads the model and runs it once.
 
         ``keep_outputs`` keeps the outputs, at the path in the outcome. ``fresh`` ignores recorded outcomes. ``split``
         times transfers if the device has its own memory.
@@ -147,7 +147,7 @@ class Executor:
         return outcomes[0]
 
     def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome | None]]:
-        """Run each arm with and without ONNX Runtime's profiler, in turn; return the pairs of outcomes.
+        """Run each arm with and without ONNX Runtime's profiler, in turn; return (profiled, plain) pairs of outcomes.
 
         These are not trials of the session, since profiling changes their times. As many arms run at once as fit in
         memory. ``done.profile`` of the first outcome is the path of the trace in the scratch folder. The second run
@@ -196,7 +196,7 @@ class Executor:
         *,
         fresh: bool = False,
     ) -> tuple[Outcome, ...] | None:
-        """Run a group; journal each trial before it starts and its outcome after the group. None after a stop."""
+        """Run a group, journal each trial before it starts and all outcomes afterwards; return None after a stop."""
         # Runs that are repeated only for their outputs are not trials of the session.
         kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
         # Random operators must draw other numbers in each group: with one seed for all, a model seemed to equal itself,
@@ -241,7 +241,7 @@ class Executor:
         return outcomes
 
     def first_load_ns(self, name: str, plan: Plan | None = None) -> float | None:
-        """Return the load time in ns of the first trial of an arm or plan that wrote a cache; None if there is none."""
+        """Return the load time of the first trial of an arm or plan that wrote a cache; None if no trial did."""
         same = (load for arm, load in self._wrote if (arm.plan.id == plan.id if plan else arm.name == name))
         return next(same, None)
 
@@ -281,5 +281,5 @@ class Executor:
 
 
 def _has_memory(arm: Arm) -> bool:
-    """Return whether values can stay in the memory of an arm's device."""
+    """Return whether an arm's device has memory of its own, in which values can stay."""
     return bool(find(arm.plan.provider_names[0]).memory)

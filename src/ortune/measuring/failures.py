@@ -1,4 +1,4 @@
-"""Errors for failed trials, with advice."""
+"""Creates the errors for failed trials, with advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     Raises:
         RuntimeNotFound: The interpreter does not start or has no onnxruntime.
         ModelError: ONNX Runtime does not load the model.
-        MeasurementError: The plan cannot be applied, or the process ended abnormally.
+        MeasurementError: The plan's settings cannot be applied, or the process ended abnormally.
     """
     where = place(arm)
     if outcome.reason == "no-runtime":
@@ -50,21 +50,21 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
 
 
 def device_failure(outcome: Failed, plan: Plan) -> DeviceFailure | None:
-    """Return the known failure of the plan's device or its libraries that matches; None if there is none."""
+    """Return the known failure of the plan's device or device libraries that matches the outcome; None if none does."""
     text = "\n".join((outcome.what, *outcome.log))
     known = (failure for spec in plan.providers for failure in providers.find(spec.name).failures)
     return next((one for one in known if re.search(one.pattern, text, re.IGNORECASE)), None)
 
 
 def _of_rewritten(outcome: Failed, arm: Arm) -> str:
-    """Return advice for contradicting shapes in a rewritten model; "" for other failures."""
+    """Return advice if a rewritten model has contradicting shapes; "" for other failures."""
     if not arm.plan.rewrites or _SHAPES not in outcome.what:
         return ""
     return f"omit {arm.plan.rewrites[-1].name}, or pass sizes that the model accepts with --dim or --shape"
 
 
 def _made_for(outcome: Failed) -> str:
-    """Return advice to get a provider that the build lacks; "" for other failures."""
+    """Return advice to install a provider that the build lacks; "" for other failures."""
     provider, fell_back, _ = outcome.what.partition(" fell back to ")
     if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
         return ""
@@ -72,7 +72,7 @@ def _made_for(outcome: Failed) -> str:
 
 
 def _too_new(what: str, build: str) -> str:
-    """Return the error for a model that is too new for the build, from ONNX Runtime's message; "" for others."""
+    """Return the error for a model that is too new for the build, from ONNX Runtime's message; "" for other models."""
     ir = re.search(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", what)
     if ir:
         return f"IR version {ir[1]} is newer than {build}, which reads up to {ir[2]}"
@@ -88,7 +88,7 @@ def place(arm: Arm) -> str:
 
 
 def describe(outcome: Failed) -> str:
-    """Return the failure and, for a crash or protocol error, the last lines that the process printed."""
+    """Return the text of a failure; for a crash or protocol error, with the last lines that the process printed."""
     silent = outcome.reason in ("crash", "protocol")
     # These texts are sentences already.
     what = (
@@ -218,4 +218,4 @@ _IN_PAGE = {
     "not-applied": f"omit the setting, or {_LACKING}",
     "crash": "start the browser by hand to see whether it crashes there too, or use another: --browser PATH",
 }
-"""Advice for failures in a page, if it differs from that for a process."""
+"""Advice for failures in a browser page, where it differs from the advice for a process."""

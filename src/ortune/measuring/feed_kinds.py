@@ -1,4 +1,4 @@
-"""Times of the baseline with several kinds of generated inputs, to detect latency that depends on values."""
+"""Times the baseline with several kinds of generated inputs, to detect latency that depends on values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def pooled(first: Sequence[CaseTimes], second: Sequence[CaseTimes]) -> tuple[Cas
 
 
 def kinds_runs(runs: int) -> int:
-    """Return the number of runs of each kind of feed, for trials with so many runs."""
+    """Return the number of runs for each kind of inputs, for trials with ``runs`` runs."""
     return max(LEAST_OF_KIND, runs // 4)
 
 
 def kinds_ns(runs: int, start_ns: float, run_ns: float) -> float:
-    """Return the nanoseconds to time all kinds of feed; ``run_ns`` is a run of every case."""
+    """Return the time needed for all kinds of inputs in nanoseconds; ``run_ns`` is the time of a run of every case."""
     return start_ns + len(KINDS) * (1 + kinds_runs(runs)) * run_ns
 
 
@@ -47,10 +47,10 @@ def kinds_of_feed(
     *,
     again: bool = False,
 ) -> tuple[CaseTimes, ...]:
-    """Time the first case with each kind of feed that the model accepts, in one process; () if there is none.
+    """Time the first case in one process, with each kind of inputs that the model accepts; return () if there are none.
 
-    The user's own inputs are not varied. The model may reject extreme inputs, so fewer kinds are tried if all together
-    fail. ``again`` repeats the trial with the kinds in reverse order.
+    The user's inputs are not varied. A model may reject extreme inputs, so fewer kinds are tried if the trial with all
+    kinds fails. ``again`` repeats the trial with the kinds in reverse order.
     """
     if work.inputs_path:
         return ()

@@ -1,4 +1,4 @@
-"""Inputs of a model that run, found by trying them, and their files."""
+"""Finds inputs with which a model runs, by trials, and writes their files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _OF_A_RUN = ("run-error", "input-error")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnableInputs:
-    """Inputs that run.
+    """Inputs with which a model runs.
 
     Attributes:
-        work: The inputs.
-        lowered: The optimisation level at which they run, if not at the requested one; otherwise None.
+        work: The workload with these inputs.
+        lowered: The levels at which the model fails and runs, if it fails at the requested level; otherwise None.
     """
 
     work: Workload
@@ -38,7 +38,10 @@ class RunnableInputs:
 def write_case_feeds(
     model: onnx_ir.Model, work: Workload, folder: Path, kind: Kind = "usual"
 ) -> tuple[FeedRef, ...]:
-    """Generate every case's feeds and write them. The same workload gives the same bytes."""
+    """Generate the feeds of every case, write their files, and return these.
+
+    The same workload gives the same bytes.
+    """
     refs = []
     for i, (case, values) in enumerate(workload.feeds(model, work, kind)):
         place = folder / f"{kind}-{i}"
@@ -59,11 +62,11 @@ def find_running_workload(
 ) -> RunnableInputs:
     """Try the proposed inputs and correct them by ONNX Runtime's errors, until they run.
 
-    Inputs that fail are run once more without graph optimisation: if they run then, the optimiser is the cause; if not,
+    Inputs that fail are run once more without graph optimisation. If that succeeds, the optimiser is the cause; if not,
     the error names nodes of the model. With ``keep_outputs`` the executor's last outcome has the path of the outputs.
 
     Raises:
-        InputError: No inputs were found that run. Names the input and the option.
+        InputError: No inputs were found that run; the error names the input and the option.
         ModelError: The model does not load.
     """
     work, last = proposal, ""
@@ -97,10 +100,10 @@ def _cases_that_run(
     model: onnx_ir.Model,
     work: Workload,
 ) -> Workload | None:
-    """Run each case of a mix separately, and return the mix without the sizes that fail; None if all or none fail.
+    """Run each case of a mix separately, and return the mix without the cases that fail; None if all or none fail.
 
     Raises:
-        InputError: One of the user's own inputs fails, and others run.
+        InputError: Some of the user's inputs fail, and others run.
     """
     failed: dict[str, str] = {}
     for case, ref in zip(work.cases, refs, strict=True):

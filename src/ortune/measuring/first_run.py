@@ -1,4 +1,4 @@
-"""The first run of a model and the checks of its outputs, which precede every measurement."""
+"""Runs a model for the first time and checks its outputs, which precedes every measurement."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def find_checked_inputs(
         budget: The budget of the command; checks that do not fit are skipped with a note.
         line: Callback for progress messages.
         name: The name of the side, if there are several.
-        limit_s: Maximum seconds of a run, if less than the whole budget.
+        limit_s: Maximum seconds of a run, if less than the budget.
 
     Raises:
         OrtuneError: The first run failed.
@@ -109,7 +109,7 @@ def _check_range(
     run_ns: float,
     budget: Budget,
 ) -> None:
-    """Add a finding if activations of a quantized side exceed their calibrated range; skipped without time for it."""
+    """Add a finding if activations of a quantized side exceed their calibrated range; skipped if time is short."""
     quantized = side.has_levels and any(with_operator(side.model.ir, "QuantizeLinear"))
     if not quantized or not budget.holds(LEVEL_TIMES, run_ns):
         return
@@ -131,13 +131,13 @@ def check_base(
 ) -> None:
     """Check the base with and without optimisation if this was not done, because another side's outputs differ.
 
-    This is done whatever the budget, since it decides which side is right.
+    The check runs whatever the budget, since it decides which side is right.
 
     Args:
         baseline: The base.
         line: Callback for progress messages.
         name: The name of the base.
-        budget: The budget of the command; without time, the first wrong node is not located, with a note.
+        budget: The budget of the command; if it is too short to locate the first wrong node, a note is added.
     """
     side, own = baseline.side, baseline.check
     if own.level_check is not None or not side.has_levels or side.plan.is_web:
@@ -165,18 +165,18 @@ def check_side(
     budget: Budget = UNLIMITED,
     limit_s: float = MOST_S,
 ) -> bool:
-    """Check another side against its own model; return whether its outputs are wrong, and add that to the alerts.
+    """Check another side against its own model; add an alert and return True if its outputs are wrong.
 
-    Called for a side with outputs that differ from the base's, whatever the budget. They are compared with the model
-    without optimisation, and with the model in float64.
+    This is called for a side whose outputs differ from the base's, whatever the budget. The outputs are compared with
+    the model's without optimisation, and in float64.
 
     Args:
-        baseline: Its processes run the side.
-        side: The side to check; its last trial gives the cost of a run.
+        baseline: The base, whose processes run the side.
+        side: The side to check, whose last trial gives the cost of a run.
         refs: The inputs.
         line: Callback for progress messages.
         name: The name of the side.
-        budget: The budget of the command; without time, the first wrong node is not located, with a note.
+        budget: The budget of the command; if it is too short to locate the first wrong node, a note is added.
         limit_s: Maximum seconds of an evaluation in float64.
     """
     if not side.has_levels:
@@ -217,21 +217,21 @@ def at_level_that_runs(
     *,
     itself: bool = False,
 ) -> tuple[ResolvedSide, Arm]:
-    """Return another side with its arm, at a lower level if ONNX Runtime's optimiser made it fail.
+    """Return a side and its arm, at a lower optimisation level if ONNX Runtime's optimiser made the side fail.
 
     The reason is added to the alerts.
 
     Args:
-        baseline: Its processes run the side.
+        baseline: The base, whose processes run the side.
         side: The side.
         arm: The side with its inputs.
         outcome: The outcome of the arm.
         name: The name of the side.
-        budget: The budget of the command; without time, the origin of the failing node is not found.
+        budget: The budget of the command; the origin of the failing node is found only if time is left.
         itself: Whether a model may be compared with itself.
 
     Raises:
-        MeasurementError: The sides are now equal, or one does not run at a level that was requested for it only.
+        MeasurementError: The sides are now equal, or one does not run at a level that was requested for it alone.
     """
     lowered = None
     if isinstance(outcome, Failed):
@@ -257,13 +257,13 @@ def locate_non_finite(
     """Add an alert that locates non-finite values in another side's outputs if the base's are finite.
 
     Args:
-        baseline: Its processes run the side.
-        side: The side to check; its last trial gives the cost of a run.
+        baseline: The base, whose processes run the side.
+        side: The side to check, whose last trial gives the cost of a run.
         refs: The inputs.
-        difference: The difference of its outputs from the base's.
+        difference: The difference of the side's outputs from the base's.
         line: Callback for progress messages.
         name: The name of the side.
-        budget: The budget of the command; without time, the node is not located, with a note.
+        budget: The budget of the command; if it is too short to locate the node, a note is added.
     """
     own = tuple(
         msgspec.structs.replace(
@@ -313,7 +313,7 @@ def _non_finite_findings(
 
 
 def _fed_not_finite(ref: FeedRef) -> tuple[str, int, int] | None:
-    """Return the first input with NaN or infinities, and their numbers; None if all values are finite."""
+    """Return (input name, number of NaN, number of infinities) for the first such input; None if all are finite."""
     for name, value in feed_files.read_feeds(Path(ref.path)).items():
         n_nan, n_inf = feed_files.not_finite(value) if isinstance(value, np.ndarray) else (0, 0)
         if n_nan or n_inf:
@@ -360,7 +360,7 @@ def _broken_level_findings(
     run_ns: float,
     budget: Budget,
 ) -> list[Finding]:
-    """Return the findings about a level at which a side does not run, with the failing node and its origin."""
+    """Return the findings about an optimisation level at which a side fails, with the failing node and its origin."""
     broken, node = lowered.level, named_node(lowered.level.what)
     if node is not None:
         made = sources_by_name(side.model.ir, node)

@@ -1,4 +1,4 @@
-"""A session with a fixed number of blocks: the changes that fit in its budget, and its run."""
+"""Selects the changes that fit in a budget, and measures them in a fixed number of blocks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ortune.search.phases import FIXED_TIMES
 
 @dataclass(frozen=True, kw_only=True)
 class AffordableArms:
-    """The changes that fit in a budget.
+    """The changes to a base that fit in a budget.
 
     Attributes:
-        arms: The changes to measure.
-        needed_s: Budget in seconds for all changes with controls.
+        arms: Names of the changes that fit.
+        needed_s: Budget in seconds that all changes with controls would need.
         controlled: Whether controls are measured too; without them, nothing can be confirmed.
     """
 
@@ -35,7 +35,7 @@ class AffordableArms:
     controlled: bool
 
     def all_of(self, arms: Sequence[str]) -> bool:
-        """Return whether all of these are measured, with controls."""
+        """Return whether all the given changes are measured, with controls."""
         return self.controlled and len(self.arms) == len(arms)
 
 
@@ -45,7 +45,7 @@ def fits(budget: Budget, trial_ns: float) -> bool:
 
 
 def shorten_trials(baseline: Measuring, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
-    """Shorten trials until the minimum blocks of so many changes fit; return the number of trials."""
+    """Shorten trials until the minimum blocks of ``n_changes`` changes fit; return the number of trials."""
     trials = least_trials(n_changes, controlled=controlled)
     # Example: two changes, 120 s. 18 + 9 x 4 = 54 trials, so 120 / (54 x 1.3) = 1.7 s each.
     baseline.shorten(budget.left_ns / (trials * FIXED_TIMES))
@@ -61,10 +61,10 @@ def affordable_arms(
     """Return the changes that fit in the time left: fewer if necessary, and without controls if none fits otherwise.
 
     Args:
-        baseline: The base; its trials are shortened first.
-        arms: The changes to measure.
+        baseline: The base, whose trials are shortened first.
+        arms: Names of the changes to measure.
         budget: The budget of the command.
-        drop: Removes one from a list that is too long; by default the last.
+        drop: Removes an arm from a list that is too long; by default the last arm.
     """
     trials = shorten_trials(baseline, len(arms), budget, controlled=True)
     needed_s = budget.needed_s(trials, baseline.pilot.trial_ns)
@@ -80,7 +80,7 @@ def affordable_arms(
 
 
 def needed_s(schedule: Fixed, budget: Budget, began_s: float) -> float:
-    """Return the budget in seconds for blocks that did not fit because trials took longer than in the pilot.
+    """Return a sufficient budget in seconds, after blocks did not fit because trials were longer than in the pilot.
 
     Args:
         schedule: A schedule that ended without a block after its calibration, or without controls.
@@ -101,19 +101,19 @@ def race(
     rng: random.Random,
     budget: Budget,
 ) -> Fixed:
-    """Run a calibration, blocks and a final A/A check, or only blocks without controls; return the schedule.
+    """Run a calibration, blocks and a final A/A check, or if there are no controls, only blocks; return the schedule.
 
     Args:
-        baseline: Its executor has the arms and the controls; its trials are shortened if necessary.
-        within: The arms compared with the base, and the identical copy of it if there are controls.
+        baseline: The base, whose executor has the arms and the controls; trials are shortened if necessary.
+        within: The changes to compare with the base, and whether there are controls.
         watch: Progress and cancellation callbacks.
         replay: Journals the blocks.
         fixed: The statistic, if the objective determines it.
-        rng: Draws the order of arms.
+        rng: Draws the order of the arms.
         budget: The budget of the command.
 
     Raises:
-        MeasurementError, Interrupted: Raised by ``Schedule.calibrate`` and by the last check.
+        MeasurementError, Interrupted: Raised by ``Schedule.calibrate`` and by the final A/A check.
     """
     schedule = Fixed(within.arms, fixed, controlled=within.controlled)
     least = LEAST_BLOCKS if within.controlled else LEAST_EXPLORED

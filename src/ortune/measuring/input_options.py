@@ -1,4 +1,4 @@
-"""The options for inputs, shared by all verbs that measure."""
+"""The options for inputs, which all measuring verbs share."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """The inputs of the model and its load; names match the options of the command line.
+    """Options for the inputs and the load of a model; names match the command-line options.
 
     Attributes:
-        kept: Shapes of an earlier run, used if no option sets them and the model accepts them.
-        sessions, callers: Sessions in one process, and threads that call each.
-        pod: The emulated container; None for none.
+        kept: Shapes of an earlier run, used if no option sets a shape and the model accepts them.
+        sessions, callers: Number of sessions in one process, and of threads that call each session.
+        pod: The emulated container; None to emulate none.
         in_turn: Whether guessed sizes vary from call to call, since an arena grows when sizes change.
-        batch_too: Whether a batch of 1 that the user did not choose varies too.
+        batch_too: Whether also a batch of 1 varies, if the user did not choose it.
         allow_nonfinite: Whether outputs may be NaN or infinite.
-        image: Preprocessing of a folder of images; "" for the default.
-        data: The user's further inputs, to calibrate quantized models and to measure their error.
+        image: Preprocessing of images, as in ``--image``; "" for the default.
+        data: Further inputs of the user for calibrating quantized models and measuring their error.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class InputOptions:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options for inputs as words of any verb's command line, without those for the load."""
+        """The input options as command-line words of any verb, without the options for the load."""
         words = ["--inputs", str(self.inputs)] if self.inputs is not None else []
         words += ["--image", self.image] if self.image else []
         for name, shape in self.shapes.items():

@@ -1,4 +1,4 @@
-"""Known facts about the outputs of a base: whether they are finite, and whether they are right."""
+"""What is known about the outputs of a base: whether they are finite, and whether they are right."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class KnownOutputs:
     Attributes:
         evaluations: Evaluations in float64 of all models of the session.
         allow_nonfinite: Whether non-finite outputs are accepted.
-        levels: Outputs of the side by level of optimisation; not set before inputs are settled.
-        folder: Outputs of the side as it runs; a resumed session may lack the folder.
+        levels: Outputs of the side by optimisation level; not set before inputs are settled.
+        folder: Folder with the outputs of the side as it runs; a resumed session may lack the folder.
         nonfinite: Outputs that contain NaN or infinities.
         clipped: Activations of a quantized base that exceed the range of their quantization.
-        wrong_plan: The requested plan, if another level is used because its outputs are wrong or it does not run.
+        wrong_plan: The requested plan if it was replaced, since its outputs are wrong or it does not run; None if not.
         level_asked: Whether a comparison with the model without optimisation was requested.
         level_check: The result of that comparison; None if it was not made.
         exact: Comparison with the model evaluated in float64; None if it was not made.
-        exact_of: The same comparison for other sides, by name.
-        renames: Names of the base's outputs by names of an arm's outputs, by arm.
+        exact_of: Comparisons of other sides with their models in float64, by name of the side.
+        renames: For each arm, a mapping of the arm's output names to the base's.
         known_differences: Differences that an interrupted session journalled, by key.
-        own_rounding: The differences caused by rounding only; None if not measured yet.
-        precise: By plan, model and build, outputs with activations in float32; None if these are not rounded, or the
-            run failed.
+        own_rounding: The differences that rounding alone causes; None if not measured yet.
+        precise: Folders of outputs with activations in float32, keyed by plan, model and build; None if activations are
+            not rounded, or the run failed.
     """
 
     evaluations: Evaluations
@@ -53,15 +53,15 @@ class KnownOutputs:
 
     @property
     def claims(self) -> bool:
-        """Whether the speed of the base can be claimed: its outputs are finite, or need not be."""
+        """Whether the speed of the base can be claimed, since its outputs are finite or need not be."""
         return self.allow_nonfinite or not any(o.unusable_reference for o in self.nonfinite)
 
     @property
     def wrong(self) -> bool:
-        """Whether the optimiser is known to make the outputs wrong."""
+        """Whether ONNX Runtime's optimiser is known to make the outputs wrong."""
         return self.level_check is not None and self.level_check.wrong
 
     @property
     def refuted(self) -> bool:
-        """Whether the outputs are known to be wrong at every level of optimisation."""
+        """Whether the outputs are known to be wrong at every optimisation level."""
         return self.exact is not None and self.exact.right is False and not self.exact.right_level

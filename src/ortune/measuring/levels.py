@@ -1,4 +1,4 @@
-"""Compares the outputs of a plan with those of the model without ONNX Runtime's optimisations."""
+"""Compares the outputs of a plan with the model's outputs without ONNX Runtime's optimisations."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ from ortune.store import checks
 
 NOTHING: Mapping[str, Value] = {}
 NONE, LOWEST = "disable", "basic"
-"""The level of the reference, and the one used if a model does not run without any optimisation."""
+"""The optimisation level of the reference, and the level to use if a model does not run without optimisation."""
 JUDGEMENT = 4
-"""Version of the judgement of outputs; increase it with every change, so stored judgements are made again."""
+"""Version of the judgement of outputs; increase it with every change, so that stored judgements are not reused."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
-"""Values of the smallest output below which inputs are moved several times, and the maximum number of times."""
+"""Size of the smallest output below which inputs are moved several times, and the maximum number of times."""
 MOST_BYTES = 1 << 30
 """Maximum bytes of a model with moved weights, since it is written to disk again."""
 
 
 class OutputsByLevel:
-    """The outputs of one side by level of optimisation; each is run at most once, untimed.
+    """The outputs of one side by optimisation level; each level is run at most once, untimed.
 
     Args:
         side: The model with its plan.
         refs: The inputs.
-        executor: Its processes run the side.
-        work: Seed and custom operators.
+        executor: Executor of the runs.
+        work: Workload with the seed and the custom operators.
         folder: Scratch folder, created when needed.
     """
 
@@ -75,24 +75,24 @@ class OutputsByLevel:
 
     @property
     def own(self) -> str:
-        """The level of the side's plan."""
+        """The optimisation level of the side's plan."""
         return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
 
     def plan(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Plan:
-        """Return the side's plan at another level, with further settings."""
+        """Return the side's plan at an optimisation level, with further settings."""
         plan = self._side.plan
         at = {} if level == self.own else {LEVEL.name: level}
         return msgspec.structs.replace(plan, settings={**plan.settings, **at, **settings})
 
     def outputs(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Path | None:
-        """Return the folder of the outputs at a level; None if the model does not run there."""
+        """Return the folder of the outputs at an optimisation level; None if the model does not run at that level."""
         key = self.plan(level, settings).id
         if key not in self._outputs:
             self._outputs[key] = self._run(level, self._side.runs, self._refs, settings)
         return self._outputs[key]
 
     def reference(self) -> tuple[str, Path] | None:
-        """Return the lowest level that runs, with its outputs; None if it is the side's own, or if neither runs."""
+        """Return the lowest level that runs, with its output folder; None if that is the side's level, or none runs."""
         for level in (NONE, LOWEST):
             if level == self.own:
                 return None
@@ -102,10 +102,10 @@ class OutputsByLevel:
         return None
 
     def rounding_change(self, step: float = 0.0) -> OutputDifference | None:
-        """Return the difference caused by one step of rounding of inputs and small weights; None if not known.
+        """Return the difference that moving inputs and small weights by one rounding step causes; None if unknown.
 
         Args:
-            step: Step as a share of the values; 0 for one step of their types, and of the grids of quantized inputs.
+            step: Step as a fraction of the values; 0 for one step of their types, and of the grids of quantized inputs.
         """
         if step not in self._moved:
             self._moved[step] = self._rounded(step)
@@ -116,16 +116,16 @@ class OutputsByLevel:
         return self._right(difference)
 
     def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
-        """Return a stored check of the same model, plan, inputs and build on such a processor; None without one."""
+        """Return the stored check of the same model, plan, inputs and build on such a processor; None without one."""
         return checks.load(store_folder, self._key(host)) if store_folder else None
 
     def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
         """Check outputs against the model without optimisation; return None if there is no reference.
 
         Args:
-            outputs: The side's outputs for its inputs; None to run it.
-            host: The machine of the outputs.
-            store_folder: Folder that keeps the answer for later sessions; None keeps nothing.
+            outputs: The side's outputs for its inputs; None to run the side.
+            host: The machine that produced the outputs.
+            store_folder: Folder in which the result is stored for later sessions; None to store nothing.
         """
         reference = self.reference()
         outputs = outputs or (self.outputs(self.own) if reference else None)
@@ -156,12 +156,12 @@ class OutputsByLevel:
     def against_exact(
         self, outputs: Path, evaluated: ExactOutputs, before: LevelCheck | None = None
     ) -> ExactCheck:
-        """Compare outputs with those of the model evaluated in float64.
+        """Compare outputs with the outputs of the model evaluated in float64.
 
         Args:
-            outputs: Outputs of this side, or of the same model on another machine, for the same inputs.
+            outputs: Outputs of this side, or of the same model on a different machine, for the same inputs.
             evaluated: The evaluation for these inputs.
-            before: The check against the model without optimisation, if any; its right level is tried first.
+            before: The check against the model without optimisation, whose right level is tried first; may be None.
         """
         if evaluated.wide is None or evaluated.plain is None:
             return ExactCheck(not_evaluated=evaluated.why, needed_s=evaluated.needed_s)
@@ -178,7 +178,7 @@ class OutputsByLevel:
         return ExactCheck(right=False, outputs=difference, right_level=level, finite=finite)
 
     def _exact_level(self, wide: Path, before: LevelCheck | None) -> str:
-        """Return the highest level with the exact outputs; "" if there is none, as with wrong kernels."""
+        """Return the highest level with the exact outputs; "" if no level has them, because a kernel is wrong."""
         if before is not None and before.wrong and before.right:
             there = self.outputs(before.right, before.right_settings)
             if there is not None and not self._refutes(self._compared(wide, there)):
@@ -189,7 +189,7 @@ class OutputsByLevel:
         return next(level for level in reversed(LEVEL.choices) if self._is_exact(level, wide))
 
     def _is_exact(self, level: str, wide: Path) -> bool:
-        """Return whether a level other than the side's own gives the exact outputs, twice."""
+        """Return whether a level other than the side's gives the exact outputs in two runs."""
         if level == self.own or (there := self.outputs(level)) is None:
             return False
         return not self._refutes(self._compared(wide, there)) and self.repeats(level)
@@ -207,12 +207,12 @@ class OutputsByLevel:
         )
 
     def store(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
-        """Store an answer for later sessions."""
+        """Store the result of a check for later sessions."""
         if store_folder:
             checks.keep(store_folder, self._key(host), answer)
 
     def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
-        """Return whether a level gives the same outputs again with other previous contents of memory.
+        """Return whether a level gives the same outputs again with different previous memory contents.
 
         A kernel that never writes its output returns zeros or old memory contents.
         """
@@ -222,7 +222,7 @@ class OutputsByLevel:
         return first is None or again is None or self._compared(first, again).ok
 
     def _explained(self, reference: Path, difference: OutputDifference) -> OutputDifference:
-        """Add the cause to a difference of the side's own outputs, if it is rounding activations to int8."""
+        """Return a difference of the side's outputs, accepted with its cause if activations were rounded to int8."""
         plan = self._side.plan
         precise = None if difference.ok else activations.in_float32(plan, self._side.model.ir)
         if precise is None:
@@ -236,7 +236,7 @@ class OutputsByLevel:
 
     @property
     def _step(self) -> float:
-        """Rounding step of a model with few bits, as a share of the largest value; 0 for other models."""
+        """Rounding step of a low-bit model, as a fraction of the largest value; 0 for other models."""
         few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
         return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
 
@@ -246,7 +246,7 @@ class OutputsByLevel:
         )
 
     def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
-        """Return the highest level with right outputs, and the settings it needs; at worst the reference's level."""
+        """Return the highest level with right outputs, at worst the reference's, and the settings that it needs."""
         choices = LEVEL.choices
         if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
             # Fused 8-bit products are the most likely cause on such a processor, and slow to avoid.
@@ -260,7 +260,7 @@ class OutputsByLevel:
         return reference, NOTHING
 
     def _as_reference(self, reference: Path, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
-        """Return whether a level gives the reference's outputs, twice."""
+        """Return whether a level gives the reference's outputs in two runs."""
         there = self.outputs(level, settings)
         return (
             there is not None
@@ -272,7 +272,7 @@ class OutputsByLevel:
         return self._worst((ref, reference / ref.name, outputs / ref.name) for ref in self._refs)
 
     def _worst(self, pairs: Iterable[tuple[FeedRef, Path, Path]]) -> OutputDifference:
-        """Return the worst difference over all inputs, from pairs of folders of reference and outputs."""
+        """Return the largest difference over all inputs, from (input, reference folder, output folder) tuples."""
         model = self._side.model.ir
         comparisons, grids, random = output_comparisons(model), output_grids(model), bool(random_ops(model))
         return worst_of(
@@ -313,7 +313,7 @@ class OutputsByLevel:
     def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
         """Return copies of the inputs whose floating-point values are moved by a rounding or grid step.
 
-        A positive ``step`` moves them by up to that share of the largest value. Each draw has its own seed.
+        A positive ``step`` moves the values by up to that fraction of the largest value. Each draw has its own seed.
         """
         refs = []
         for i, ref in enumerate(self._refs):
@@ -323,7 +323,7 @@ class OutputsByLevel:
         return refs
 
     def _nudged(self, step: float) -> Path | None:
-        """Return the model with small weights moved one step; None if nothing moves, or if the model is too large."""
+        """Write the model with small weights moved by one step; return None if none moves or it is too large."""
         info = self._side.model.info
         plain = self._side.runs == self._side.model.path and info.format != "ort"
         if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
@@ -349,7 +349,7 @@ class OutputsByLevel:
         return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
 
     def _key(self, host: Host) -> str:
-        """Return a key of all that determines the answer: the model, plan, inputs, build, processor and version."""
+        """Return a key of all that determines the result: the model, plan, inputs, build, processor and version."""
         side, digest = self._side, hashlib.sha256()
         files = [Path(library) for library in self._work.custom_ops]
         files += [file for ref in self._refs for file in sorted(Path(ref.path).iterdir())]
@@ -374,7 +374,7 @@ def _finite_alone(difference: OutputDifference) -> bool:
 
 
 def _n_draws(folders: Iterable[Path]) -> int:
-    """Return how often to move the inputs; more often for small outputs, which may stay unchanged by chance."""
+    """Return how often to move the inputs: more often for small outputs, which may stay unchanged by chance."""
     sizes = [
         array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
     ]

@@ -1,4 +1,4 @@
-"""One measured model: its side and inputs, the processes that run it, and the results so far."""
+"""The measurement of one side: its inputs, the processes that run it, and the results so far."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class Measuring:
     ``settle``                      ``work`` and ``refs`` that run, ``lowered``; ``check.levels``, ``check.folder``
     ``first_run.settle``            ``check.nonfinite``, ``check.level_check``; ``alerts``
     ``right_outputs.question_right``  ``check.exact``
-    ``output_check.step_down``      another ``side`` and ``check.wrong_plan``, if the level of the side was wrong
+    ``output_check.step_down``      a replaced ``side`` and ``check.wrong_plan``, if its level has wrong outputs
     ``run_pilot.run_pilot``         ``pilot`` with the first trial and the length of a trial, ``executor.timing``,
                                     ``executor.most_alive``; ``comparer.moments``; ``findings``
     ``memory_in_turn.measure``      ``peak_in_turn``
     ==============================  ============================================================================
 
     Attributes:
-        side: The base, possibly at another level than requested if its outputs are wrong there or it does not run.
-        lowered: The level at which the side runs, if it fails at the requested one; otherwise None.
+        side: The base; at a level other than the requested if its outputs are wrong or it fails at the requested level.
+        lowered: The levels at which the side fails and runs, if it fails at the requested level; otherwise None.
         work: The inputs that run; ``refs`` are their files.
         executor: Runs the arms; ``limits`` are the limits of its trials.
         pilot: The cost and the length of its trials.
@@ -79,7 +79,7 @@ class Measuring:
         notes: Messages that are shown with the answer; ``alerts`` are shown first.
         findings: Findings of rules during the measurement.
         peak_in_turn: Peak memory over several sizes in turn; None if not measured.
-        gpu_runs: Transfers of a run, by execution provider with its own memory.
+        gpu_runs: Transfer times of a run, by execution provider with memory of its own.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Measuring:
 
         Args:
             side: The base.
-            options: The options of its inputs.
+            options: The options for its inputs.
             scratch: A folder for this side.
             log: The journal.
             say: Callback for messages to the user.
@@ -147,7 +147,7 @@ class Measuring:
         self.take_outputs()
 
     def take_outputs(self) -> None:
-        """Use the outputs of the last trial, which is the base's, as those of the side."""
+        """Use the outputs of the last trial, which must be the base's, as the outputs of the side."""
         check, last = self.check, self.executor.last
         if isinstance(last, Measured):
             check.folder = Path(last.outputs_path or "-")
@@ -160,13 +160,13 @@ class Measuring:
         """Set the turns of later trials to those of the pilot, shortened to the requested maximum as far as is useful.
 
         Args:
-            most_ns: Maximum nanoseconds of a trial; rounds are cut for it, then runs.
-            better_ns: Preferred maximum in nanoseconds; only rounds are cut for it.
+            most_ns: Maximum time of a trial; rounds are reduced for it, then runs.
+            better_ns: Preferred maximum time, for which only rounds are reduced.
         """
         self.use_turns(self.pilot.shortened(most_ns, better_ns))
 
     def use_turns(self, turns: Turns) -> None:
-        """Use these turns in later trials."""
+        """Use these turns in later trials, with as many rounds as the objective needs."""
         self.executor.timing = replace(self.executor.timing, turns=self.pilot.use(turns))
 
     def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
@@ -181,7 +181,7 @@ class Measuring:
 
     @property
     def functional_only(self) -> bool:
-        """Whether the times are those of emulated hardware."""
+        """Whether the times are those of emulated hardware, so that only outputs count."""
         return any(finding.code == emulated_device.CODE for finding in self.findings)
 
     def note(self, message: messages.Message | str) -> None:
@@ -190,13 +190,13 @@ class Measuring:
         self.say(message)
 
     def alert(self, findings: Sequence[Finding], name: str = "", *, said_before: bool = False) -> None:
-        """Show findings now, and again before the answer.
+        """Show findings now, and again before the result.
 
         Args:
             findings: The findings.
             name: The name of the side, if there are several.
-            said_before: Whether they replace findings that were shown in other words; they are shown only before the
-                answer.
+            said_before: Whether the findings replace findings that were shown in other words, so that they are shown
+                only before the result.
         """
         for finding in findings:
             if name and self._also(finding, name):
@@ -207,7 +207,7 @@ class Measuring:
                 self.say(said.sentence(evidence=False))
 
     def _also(self, finding: Finding, name: str) -> bool:
-        """Add a side to the alert that contains the same finding; return False if there is no such alert."""
+        """Add a side's name to the alert with the same finding; return False if there is no such alert."""
         for i, alert in enumerate(self.alerts):
             names, _, what = alert.what.partition(": ")
             known = re.split(", | and ", names)
@@ -220,7 +220,7 @@ class Measuring:
         return False
 
     def facts(self) -> Facts:
-        """Return the facts for rules about the side as it runs here; callers add further measurements."""
+        """Return the facts about the side for rules; callers add further measurements."""
         side = self.side
         return Facts(
             model=side.model,
@@ -269,7 +269,7 @@ class Measuring:
             self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
 
     def _vary_sizes(self) -> None:
-        """Feed several sizes in turn if sizes were guessed, to show memory that grows when sizes change."""
+        """Feed several sizes in turn if sizes were guessed, which shows memory that grows when sizes change."""
         first = self.executor.last
         tries = sizes_in_turn(self.side.model.ir, self.work, batch=self.options.batch_too)
         mix = self.first_that_runs(tries, runs=0, keep_outputs=not self.side.plan.is_web)
@@ -295,7 +295,7 @@ class Measuring:
 
         Args:
             mixes: The mixes in order of preference.
-            runs: Timed runs of each size.
+            runs: Number of timed runs of each size.
             keep_outputs: Whether the trial's outputs are kept.
             fresh: Whether to ignore recorded outcomes.
             begins: Called before each trial; returns whether there is time for it.
@@ -322,7 +322,7 @@ class Measuring:
         refs: tuple[FeedRef, ...] | None = None,
         wait: float = 0.0,
     ) -> Arm:
-        """Return a contestant; arguments that are not given are the side's."""
+        """Return an arm, for which arguments that are not passed are taken from the side."""
         mine = side or self.side
         plan = mine.plan if plan is None else plan
         return Arm(
@@ -335,7 +335,7 @@ class Measuring:
         )
 
     def controls(self) -> dict[str, Arm]:
-        """Return the arms of a calibration: the baseline, an identical copy, and the baseline with an injected wait."""
+        """Return the arms of a calibration: the baseline, an identical copy, and the baseline with an added wait."""
         return {
             BASE: self.arm(BASE),
             IDENTICAL: self.arm(IDENTICAL),
@@ -343,19 +343,19 @@ class Measuring:
         }
 
     def limit_alive(self, trial: Measured) -> None:
-        """Reduce the number of processes alive at once if a trial of another side needs more memory."""
+        """Reduce the number of processes alive at once if another side's trial needs more memory than the base."""
         self.executor.most_alive = min(
             self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
         )
 
     def start_alone(self, *arms: Arm) -> list[list[Measured]]:
-        """Load and run each arm once in further separate processes; return the successful trials of each arm."""
+        """Load and run each arm once in further processes, one at a time; return the successful trials of each arm."""
         # One process of every arm, then the second of each, so drift of the machine affects all arms alike.
         outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
         return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
 
     def require_measured(self, arm: Arm, outcome: Outcome) -> Measured:
-        """Return the measured trial, or raise the error for a failed one."""
+        """Return the outcome if it was measured; raise the error for a failed trial otherwise."""
         if isinstance(outcome, Measured):
             return outcome
         if arm.name == BASE or outcome.reason == "no-runtime":

@@ -1,4 +1,4 @@
-"""Peak memory over several sizes in turn, which shows memory that grows when sizes change."""
+"""Measures the peak memory over several sizes in turn, which shows memory that grows when sizes change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ortune.search.phases import LOOK_SHARE, ROUND_RUNS
 
 MOST_ROUNDS = 5
 LEAST_ROUNDS = 2
-"""Minimum rounds over all sizes: the first has new sizes only, later ones change between known sizes."""
+"""Minimum number of rounds over all sizes: the first has only new sizes, later rounds alternate between known sizes."""
 
 
 def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
-    """Set ``Measuring.peak_in_turn``, measured once per session within its share of the time left."""
+    """Set ``Measuring.peak_in_turn``, which is measured once per session within a fraction of the time left."""
     budget = opened.budget.share(LOOK_SHARE)
     measuring.peak_in_turn = opened.replay.once(
         "peak-in-turn",
@@ -33,7 +33,7 @@ def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
 
 
 def _with_largest(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
-    """Return the peak over several sizes, and the peak of a process that runs the largest of them once."""
+    """Return the peak over several sizes, with the peak of a process that runs the largest size once."""
     mixes: list[Workload] = []
     found = peak(measuring, alone, left_ns, mixes)
     cases = mixes[0].cases if mixes else ()
@@ -67,12 +67,13 @@ def peak(
 
     Args:
         measuring: The model, with its inputs settled.
-        alone: A trial of it with one size.
+        alone: A trial of the model with one size.
         left_ns: Returns the nanoseconds left; called before each attempt.
-        mixes_that_ran: Receives the sizes that were fed.
+        mixes_that_ran: List to which the workload that was fed is added.
 
     Returns:
-        None if all sizes are fixed, the system does not report memory, or a page runs the model.
+        The peak, or the reason that only one size was fed; None if all sizes are fixed, the system does not report
+        memory, or a page runs the model.
     """
     model, work = measuring.side.model.ir, measuring.work
     if alone.done.peak_bytes is None or measuring.side.plan.is_web:
@@ -118,5 +119,5 @@ def _why_one(work: Workload) -> OneSize:
 
 
 def _run_ns(trial: Measured) -> float:
-    """Return the time of a run in nanoseconds; that of the first one if none was timed."""
+    """Return the time of a run in nanoseconds, or of the first run if no run was timed."""
     return run_ns(trial) if trial.done.n_runs else float(sum(case.first_ns for case in trial.done.cases))

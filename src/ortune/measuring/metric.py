@@ -1,4 +1,4 @@
-"""The user's own metric: a function that scores outputs, run in a process of the measured runtime."""
+"""Computes the user's metric, a function that scores outputs, in a process of the measured runtime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def valid_metric(text: str | None) -> str:
     """Return the value of ``--metric``: a built-in metric or ``module:function``; "" for none.
 
     Raises:
-        UsageError: The text is neither.
+        UsageError: The text is neither of these.
     """
     if text is not None and text not in METRICS and not _FUNCTION.fullmatch(text):
         do = (
@@ -37,7 +37,7 @@ def mean_metric(
     """Return the weighted mean of the metric over all cases; NaN if it is NaN for any case.
 
     Args:
-        function: ``module:function`` of the current folder or the runtime's packages.
+        function: ``module:function`` in the current folder or in the runtime's packages.
         runtime: The runtime with the interpreter.
         scratch: Scratch folder of this invocation.
         cases: Outputs, inputs and weight of each case.

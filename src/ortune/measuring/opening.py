@@ -1,4 +1,4 @@
-"""An experiment: the state of a measuring verb, from resolving its sides to storing its document."""
+"""The state of a measuring verb, from resolving its sides to storing its document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ortune.targets.machine import Machine
 R = TypeVar("R", bound=Record)
 
 _LONG_START_SHARE = 0.5
-"""Share of the budget above which a long start is reported, since little time is left to measure."""
+"""Fraction of the budget above which a long start is reported, since little time is left to measure."""
 
 
 class Experiment:
@@ -48,8 +48,8 @@ class Experiment:
         scratch: Folder of this invocation, removed at its end.
         log: The journal; it stores nothing before ``begin`` or ``resume``.
         replay: The trials of an interrupted session, and the clock of all decisions.
-        baselines: Sides that were run, in order.
-        answer_s: Seconds of the budget reserved for the answer, which takes as long to write as the first steps take.
+        baselines: Measurements of the sides that were run, in order.
+        answer_s: Seconds of the budget reserved for the result, which takes as long to write as the first steps take.
     """
 
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
@@ -66,7 +66,7 @@ class Experiment:
 
     @cached_property
     def machine(self) -> Machine:
-        """The machine, or the one that a simulation provides; read on first use."""
+        """The machine, which is read on first use; the simulated machine in a simulation."""
         make = self.watch.machine or Machine
         return self._elsewhere or make(self.terms.feeds.pod, self.terms.browser)
 
@@ -86,7 +86,7 @@ class Experiment:
         return 1e-9 * self.replay.clock()
 
     def pace(self, keep_s: float = 0.0, *, least_s: float = 0.0) -> Pace:
-        """Return a pace for work between trials that leaves time for the answer and ``keep_s`` seconds of the budget.
+        """Return a pace for work between trials that leaves time for the result, and ``keep_s`` seconds of the budget.
 
         Args:
             keep_s: Seconds reserved for later steps.
@@ -116,7 +116,7 @@ class Experiment:
         return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> ResolvedSide:
-        """Open a side, with the settings that all sides of the verb share.
+        """Open a side with the settings that all sides of the verb share.
 
         Args:
             side: The side as written by the user.
@@ -148,14 +148,14 @@ class Experiment:
         return resolved
 
     def measure_at(self, runtime: Runtime, plan: Plan) -> None:
-        """Measure on the machine of a runtime without access to local files; all sides share one machine.
+        """Measure on the machine of a remote runtime, which all sides must share.
 
         Args:
             runtime: The runtime of a side.
             plan: The plan of the side.
 
         Raises:
-            UsageError: Another side runs on a different machine, or a container would be emulated there.
+            UsageError: Another side runs on a different machine, or a container would be emulated on that machine.
         """
         host = None if plan.is_web else runtime.host  # pages are here
         place = host.fingerprint if host is not None else ""
@@ -189,11 +189,11 @@ class Experiment:
         A verb that measures no time (``Terms.timed``) does not hold the lock.
 
         Args:
-            label: Name of the measured model, shown to those who wait.
-            key: Key of the session, to find it again.
-            machine: Another machine to measure, for the duration: a remote browser.
+            label: Name of the measured model, which waiting invocations show.
+            key: Key by which the session is found again.
+            machine: Context with a remote browser's machine to measure instead; None for this machine.
             names: Names of the sides for the journal's header; None if ``begin`` is called separately.
-            wait: Whether to wait for another ortune that measures; None for the option's value.
+            wait: Whether to wait while another ortune measures; None for the option's value.
 
         Raises:
             BusyError: Another ortune measures, and ``wait`` is False.
@@ -212,7 +212,7 @@ class Experiment:
             yield
 
     def _alone(self, what: str, *, wait: bool) -> contextlib.AbstractContextManager[None]:
-        """Return the machine's lock for a verb that measures times, or an empty context for others."""
+        """Return the machine's lock for a verb that measures times; an empty context for other verbs."""
         if not self.terms.timed:
             return contextlib.nullcontext()
         return exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s)
@@ -221,7 +221,7 @@ class Experiment:
         """Begin the journal.
 
         Args:
-            key: Key of the session, to find it again.
+            key: Key by which the session is found again.
             names: Names of the sides, for the header.
             here: Whether the header contains this machine and the workers' environment.
         """
@@ -242,7 +242,7 @@ class Experiment:
         return self.log
 
     def _began(self) -> None:
-        """Journal the time before the journal began, or restore it, for all later decisions."""
+        """Journal the time spent before the journal began, or restore it, since later decisions depend on it."""
         self.replay.set_clock(self.replay.once("began", int, self.replay.clock))
 
     def resume(self, key: str, session: str) -> None:
@@ -250,10 +250,10 @@ class Experiment:
 
         Args:
             key: Key of the session.
-            session: Id of the session, or "newest" for the latest that was killed or stopped early.
+            session: Id of the session, or "newest" for the latest session that was killed or stopped early.
 
         Raises:
-            UsageError: There is no such session, or it cannot be read.
+            UsageError: There is no such session, or the session cannot be read.
         """
         store = self._store
         if store is None:
@@ -283,7 +283,7 @@ class Experiment:
         )
 
     def _open_store(self) -> None:
-        """Open the store for results; if the default one cannot be written, report that and store nothing."""
+        """Open the store for results; if the default store cannot be written, report that and store nothing."""
         if not self.terms.stored or self._store is not None or self._unwritable:
             return
         try:
@@ -303,11 +303,11 @@ class Experiment:
         say: Callable[[messages.Message | str], None] | None = None,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> Measuring:
-        """Return the measurement of a side, with its inputs proposed.
+        """Return a new measurement of a side, with proposed inputs.
 
         Args:
             side: The side to run.
-            feeds: The inputs, if they are not the requested ones.
+            feeds: Options for the inputs; None for the verb's.
             scratch: Folder for the side; None for the session's.
             say: Callback for messages; None for the session's.
             load: Changes the proposed workload.
@@ -343,7 +343,7 @@ class Experiment:
         verdict: str | None = None,
         error: ErrorInfo | None = None,
     ) -> Envelope[R]:
-        """Return the answer, about the first side by default, with the alerts of all sides."""
+        """Return the document of a result, about the first side by default, with the alerts of all sides."""
         first = self.baselines[0] if self.baselines else None
         return document(
             self.verb,
@@ -361,13 +361,13 @@ class Experiment:
         )
 
     def store_answer(self, envelope: Envelope[R]) -> Envelope[R]:
-        """Add the answer to the journal, and report storage failures."""
+        """Add the result's document to the journal, and report storage failures."""
         self.log.add("result", envelope)
         self.report_storage_failures()
         return envelope
 
     def report_storage_failures(self) -> None:
-        """Report each storage failure once."""
+        """Report storage failures that were not reported yet."""
         if self.log.trouble not in ("", self._trouble_said):
             self._trouble_said = self.log.trouble
             self.watch.say(self._trouble_said)

@@ -1,4 +1,4 @@
-"""Checks outputs of a base and of other trials against the level that is known to be right."""
+"""Checks the outputs of a base and of other trials against a level that is known to be right."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ortune.search.phases import LEVEL_TIMES
 
 
 def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
-    """Check whether outputs are finite, and equal to those without optimisation; a page is not checked.
+    """Check whether outputs are finite, and equal to the outputs without optimisation; does nothing for a page.
 
     Args:
-        measuring: Its ``check`` gets ``nonfinite`` and ``level_check``.
-        left_ns: Nanoseconds left; the run without optimisation is skipped with a note if it does not fit.
+        measuring: The measurement; ``check.nonfinite`` and ``check.level_check`` are set.
+        left_ns: Time left; the run without optimisation is skipped with a note if it does not fit.
     """
     side, check, executor = measuring.side, measuring.check, measuring.executor
     if side.plan.is_web:
@@ -55,12 +55,12 @@ def remove_level_note(measuring: Measuring) -> None:
 
 
 def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> bool:
-    """Return whether the model's outputs are known to be wrong at another level of optimisation than the side's.
+    """Return whether the model's outputs are known to be wrong at an optimisation level other than the side's.
 
     Args:
-        measuring: Its processes run the model.
+        measuring: The measurement, whose processes run the model.
         level: The level.
-        left_ns: Nanoseconds left; if they do not suffice for a run, only a stored check is used.
+        left_ns: Time left; if it does not suffice for a run, only a stored check is used.
     """
     side, executor, host, store = measuring.side, measuring.executor, measuring.host, measuring.log.folder
     last = executor.last
@@ -78,17 +78,17 @@ def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> boo
 
 
 def checked_level(measuring: Measuring) -> LevelCheck | None:
-    """Return the comparison with the model without optimisation, made now if necessary; None if impossible."""
+    """Return the comparison with the model without optimisation, which is made now if necessary; None if impossible."""
     if not measuring.check.level_asked:
         check_level(measuring)
     return measuring.check.level_check
 
 
 def step_down(measuring: Measuring) -> None:
-    """Switch to the highest level with right outputs, if the side's own are wrong.
+    """Switch to the highest level with right outputs, if the side's outputs are wrong.
 
     Args:
-        measuring: Gets another plan for its side, and new outputs in its ``check``.
+        measuring: The measurement; the side's plan and the outputs in ``check`` are replaced.
     """
     known = measuring.check
     check = known.level_check
@@ -105,7 +105,7 @@ def step_down(measuring: Measuring) -> None:
 
 
 def own_outputs(measuring: Measuring) -> Path:
-    """Return the folder of the side's outputs; run it again if a resumed session lacks them."""
+    """Return the folder of the side's outputs; run the side again if a resumed session lacks them."""
     known = measuring.check
     if not known.folder.is_dir():
         base = measuring.arm(BASE)
@@ -118,7 +118,7 @@ def notice_randomness(measuring: Measuring, again: Measured) -> None:
     """Switch to comparing outputs by moments if two trials of the base differ.
 
     Args:
-        measuring: Its pilot has a first trial.
+        measuring: The measurement, whose pilot has a first trial.
         again: Another trial of the base.
     """
     # Compared with the base's own outputs, even if wrong: deviation from the right ones is no randomness.
@@ -142,17 +142,17 @@ def difference(
     by_values: bool = False,
     reference: Callable[[], Path] | None = None,
 ) -> OutputDifference:
-    """Return the difference between the outputs of a trial and the reference, the worst over all cases.
+    """Return the difference between the outputs of a trial and the reference, the largest over all cases.
 
     Args:
-        measuring: Its base has outputs.
+        measuring: The measurement, whose base has outputs.
         trial: A trial that kept its outputs.
-        key: Key to journal the result; a resumed session reads it from the journal. "" for neither.
+        key: Key of the journal entry with the result, which a resumed session reads; "" to journal nothing.
         again: Arm to run once more, untimed, if an interrupted session lost the trial's outputs; None for the base.
         tolerance: Tolerance to use instead of the session's.
-        rewritten: Rewrites of its model; outputs that they remove on request are skipped with a note.
-        by_values: Whether to use the default limits if a budget of rows or a metric was requested.
-        reference: Returns the outputs to compare with, called if nothing is journalled; None for the right ones.
+        rewritten: Rewrites of the trial's model; outputs that they remove on request are skipped with a note.
+        by_values: Whether to use the default limits even if a budget of rows or a metric was requested.
+        reference: Returns the outputs to compare with, called if nothing is journalled; None for the right outputs.
     """
     known, comparer, asked = measuring.check, measuring.comparer, measuring.options.tolerance
     without = removed_outputs(measuring, rewritten)
@@ -187,7 +187,7 @@ def _by_activations(
     reference: Path,
     without: Collection[str],
 ) -> OutputDifference:
-    """Add the cause to a difference, if a side rounds activations to int8."""
+    """Return a difference, accepted with its cause if activations were rounded to int8."""
     sides = precise_runs.outputs_in_float32(measuring, arm, Path(trial.outputs_path), reference)
     if sides is None:
         return difference
@@ -196,7 +196,7 @@ def _by_activations(
 
 
 def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> OutputDifference:
-    """Return the difference, accepted or rejected by the model's own rounding instead of the default limits."""
+    """Return the difference, judged by the effect of rounding on this model instead of the default limits."""
     own = _own_rounding(measuring)
     if difference.ok:
         return rounding.tightened(difference, own)
@@ -208,7 +208,7 @@ def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> Outp
 
 
 def _own_rounding(measuring: Measuring) -> rounding.OwnRounding:
-    """Return the differences caused by rounding only, and by the optimiser if its outputs are right."""
+    """Return the differences that rounding alone causes, and that the optimiser causes if its outputs are right."""
     known = measuring.check
     if known.own_rounding is None:
         check, moved = checked_level(measuring), known.levels.rounding_change()
@@ -218,13 +218,13 @@ def _own_rounding(measuring: Measuring) -> rounding.OwnRounding:
 
 
 def right_outputs(measuring: Measuring) -> Path:
-    """Return the folder of the reference outputs: the base's own, or those of a right level."""
+    """Return the folder of the reference outputs: the base's, or those of a level with right outputs."""
     level = measuring.check.levels.reference() if measuring.check.wrong else None
     return level[1] if level is not None else _first_outputs(measuring)
 
 
 def _first_outputs(measuring: Measuring) -> Path:
-    """Return the folder of the first timed trial's outputs; run it again if a resumed session lacks it."""
+    """Return the folder of the first timed trial's outputs; run the trial again if a resumed session lacks them."""
     first = measuring.pilot.first = measuring.with_outputs(measuring.arm(BASE), measuring.pilot.first)
     return Path(first.outputs_path)
 

@@ -1,4 +1,4 @@
-"""Compares output files of a model's trials: by values, rows, moments, or a metric."""
+"""Compares the output files of a model's trials by values, rows, moments, or a metric."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ortune.records import FeedRef, NonFiniteOutput, OutputDifference, TaskFigur
 
 
 class OutputComparer:
-    """Compares folders of outputs of one model.
+    """Compares output folders of one model.
 
     Attributes:
-        comparisons, grids, labels: How each output is compared; labels of two sides may be joined.
+        comparisons, grids, labels: How each output is compared, by name; labels of two sides may be joined.
         moments: Whether outputs are compared by moments, because trials of the base differ.
         random: Outputs with random numbers from different generators, such as a framework's and ONNX Runtime's.
         metric: The metric of a tolerance; "" for none.
@@ -44,12 +44,12 @@ class OutputComparer:
         metric: str,
         allow_nonfinite: bool,
     ) -> None:
-        """Read from the graph how its outputs are compared.
+        """Determine from the graph how the side's outputs are compared.
 
         Args:
             side: The base.
-            work: Its seed and custom operators.
-            executor: Runs the base once more to read the scores of labels.
+            work: Workload with the seed and the custom operators.
+            executor: Executor that runs the base once more to read the scores of labels.
             scratch: Folder for the run that reads scores.
             metric: The metric of a tolerance; "" for none.
             allow_nonfinite: Whether non-finite outputs may be compared.
@@ -79,7 +79,7 @@ class OutputComparer:
         asked: Tolerance | None,
         without: Collection[str] = (),
     ) -> OutputDifference:
-        """Return the difference between two folders of outputs: the worst over inputs, or one over all inputs.
+        """Return the difference between two output folders: the largest over inputs, or one over all inputs together.
 
         Args:
             reference: Folder of the outputs to compare with.
@@ -119,15 +119,15 @@ class OutputComparer:
         return worst_of(differences)
 
     def _task(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[TaskFigure, ...]:
-        """Return the built-in metric of outputs, relative to the reference and the labels of the inputs."""
+        """Return the built-in metrics of outputs, relative to the reference and the labels of the inputs."""
         figures = self.measured_by(self.metric, reference, refs).figures
         return figures([tensors(outputs / ref.name) for ref in refs])
 
     def measured_by(self, metric: str, reference: Path, refs: Sequence[FeedRef]) -> task.MetricTask:
-        """Return a built-in metric over inputs, with a reference as its base; cached.
+        """Return the computation of a built-in metric over inputs relative to a reference; cached.
 
         Raises:
-            UsageError: No output is of the metric's kind.
+            UsageError: The metric applies to none of the outputs.
         """
         key = (metric, reference, tuple(refs))
         if key not in self._tasks:
@@ -143,7 +143,7 @@ class OutputComparer:
         return self._tasks[key]
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
-        """Return the user's metric for a reference and for other outputs."""
+        """Return the user's metric for the reference and for the other outputs."""
 
         def mean(folder: Path) -> float:
             cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]

@@ -11,9 +11,9 @@ _STOPPED_ONE_OF = 20  # number of units of which the longest is ignored
 
 
 class Pace:
-    """Pace of work between trials in units (a rule, a rewrite): a unit begins only if it fits in the time left.
+    """Limits work between trials by units (a rule, a rewrite): a unit begins only if it fits in the time left.
 
-    A unit is expected to take as long as the longest one before it on this machine. One in twenty is ignored, since
+    A unit is expected to take as long as the longest earlier unit. Of twenty units, the slowest is ignored, since
     another program may have delayed it.
 
     Attributes:
@@ -22,7 +22,7 @@ class Pace:
     Args:
         left_s: Returns the seconds left of the budget for all units.
         least_s: Minimum seconds for all units, if less is left.
-        once: Name of a unit that is done once for all others, so its duration does not predict theirs.
+        once: Name of a unit that is done once for all others, whose duration does not predict that of other units.
         once_s: Expected seconds of that unit.
     """
 
@@ -41,7 +41,7 @@ class Pace:
         return max(self._of_budget_s(), self._least_s - sum(self._took_s))
 
     def begins(self, unit: str) -> bool:
-        """Return whether a unit may begin, and record it; the previous unit has ended."""
+        """End the previous unit, and return whether the next may begin; if not, add its name to ``left_out``."""
         now_s = monotonic.now_s()
         if self._inside and self._inside != self._once:
             bisect.insort(self._took_s, now_s - self._began_s)
@@ -55,11 +55,11 @@ class Pace:
         return begins
 
     def needed_s(self, budget_s: float, share: float = 1.0) -> float:
-        """Return a budget in seconds that also fits the skipped units; always more than ``budget_s``.
+        """Return a budget in seconds in which the skipped units also fit, which is more than ``budget_s``.
 
         Args:
-            budget_s: The budget that did not suffice; the time spent if there is none.
-            share: Share of the budget for such work.
+            budget_s: The budget that did not suffice; without a budget, the time spent.
+            share: Fraction of the budget for such work.
         """
         # Each is expected to take the average time of the others; if none began, all of them take as long as everything
         # else, since nothing better is known.

@@ -1,4 +1,4 @@
-"""The cost of the first timed trials of a base, and the length of later ones that follows from it."""
+"""The cost of the first timed trials of a base, which determines the length of later trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PILOT_RUNS = 5  # runs of a trial that only shows that a plan runs, its cost and
 
 
 def run_ns(trial: Measured) -> float:
-    """Return the nanoseconds of a run of every case by every caller, including the gap."""
+    """Return the time in nanoseconds in which every caller runs every case once, including the gap."""
     done = trial.done
     # ``n_runs`` counts every run of every case by every caller. Example: two cases, one caller, ten runs in 1
     # s: 1 x 2 x 1 / 10 = 0.2 s for one run of each case.
@@ -29,11 +29,11 @@ def run_ns(trial: Measured) -> float:
 
 
 def first_trial_runs(last: Outcome | None, most_ns: float) -> int:
-    """Return the timed runs of the first timed trial, at least one.
+    """Return the number of timed runs of the first timed trial, at least 1.
 
     Args:
-        last: The previous trial, which loaded the model and ran it once; without a measured one, the default applies.
-        most_ns: Maximum nanoseconds of the trial.
+        last: The previous trial, which loaded the model and ran it once; if it was not measured, a default applies.
+        most_ns: Maximum time of the trial.
     """
     if not isinstance(last, Measured):
         return PILOT_RUNS
@@ -43,7 +43,7 @@ def first_trial_runs(last: Outcome | None, most_ns: float) -> int:
 
 
 def least_runs_of(objective: Objective) -> int:
-    """Return the minimum runs of a trial for an objective; 0 for any number."""
+    """Return the minimum number of runs of a trial for an objective; 0 if any number suffices."""
     return P95_REQUESTS if objective == "p95" else 0
 
 
@@ -53,13 +53,13 @@ class Pilot:
 
     Attributes:
         first: The base's first timed trial; not set before the pilot has run.
-        native: The outcome on the CPU outside a browser, if the base runs in one; None if that was not run.
-        look_runs: Timed runs of an exploratory trial; fewer than usual if runs are long compared with the budget.
-        least_runs: Minimum runs of a trial for the objective.
-        start_ns: Nanoseconds of a trial before its first turn, including the first run.
-        run_ns: Nanoseconds of a run of every case.
+        native: The outcome on the CPU outside of the browser in which the base runs; None if that was not run.
+        look_runs: Number of timed runs of an exploratory trial, reduced if runs are long compared with the budget.
+        least_runs: Minimum number of runs of a trial for the objective; 0 if any number suffices.
+        start_ns: Time of a trial before its first turn, including the first run.
+        run_ns: Time in which every caller runs every case once.
         turns: Preferred turns of a trial, without the limits of the budget.
-        trial_ns: Nanoseconds of a trial of the base with the turns in use.
+        trial_ns: Duration of a trial of the base with the turns in use.
     """
 
     first: Measured = field(init=False)
@@ -76,8 +76,8 @@ class Pilot:
 
         Args:
             trial: The trial.
-            turns_ns: Nanoseconds of its turns.
-            elapsed_ns: Nanoseconds of the whole trial.
+            turns_ns: Duration of the trial's turns.
+            elapsed_ns: Duration of the whole trial.
         """
         self.run_ns = run_ns(trial)
         # A difference of two noisy times may fall below 0; no process starts within 1 ms.
@@ -90,20 +90,20 @@ class Pilot:
 
     @property
     def least_trial_ns(self) -> float:
-        """Nanoseconds of the shortest useful trial."""
+        """Duration of the shortest useful trial in nanoseconds."""
         return self.start_ns + timing.turns_ns(self.least_turns, self.run_ns)
 
     @property
     def input_ns(self) -> float:
-        """Nanoseconds of a run of one input, averaged over all cases."""
+        """Time of a run with one input in nanoseconds, averaged over all cases."""
         return run_ns(self.first) / len(self.first.done.cases)
 
     def shortened(self, most_ns: float, better_ns: float) -> Turns:
         """Return the preferred turns, shortened to the requested maximum as far as is useful.
 
         Args:
-            most_ns: Maximum nanoseconds of a trial; rounds are cut for it, then runs.
-            better_ns: Preferred maximum in nanoseconds; only rounds are cut for it.
+            most_ns: Maximum time of a trial; rounds are reduced for it, then runs.
+            better_ns: Preferred maximum time, for which only rounds are reduced.
         """
         turns = timing.shortened(self.turns, self.start_ns, self.run_ns, most_ns, self.least_runs)
         fewer = timing.shortened(turns, self.start_ns, self.run_ns, better_ns, self.least_runs)
@@ -112,7 +112,7 @@ class Pilot:
         return turns if fewer.rounds == turns.rounds else replace(turns, rounds=rounds)
 
     def use(self, turns: Turns) -> Turns:
-        """Set the time of later trials from their turns; return these with as many rounds as the objective needs."""
+        """Set the duration of later trials from their turns; return these, with the rounds that the objective needs."""
         # A p95 needs 130 requests per trial: with 8 runs per turn these are 17 rounds.
         turns = replace(turns, rounds=max(turns.rounds, -(-self.least_runs // turns.runs)))
         self.trial_ns = self.start_ns + timing.turns_ns(turns, self.run_ns)

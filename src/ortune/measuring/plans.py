@@ -1,4 +1,4 @@
-"""Plans named by users: a plan file, the current configuration, or a bundle's plan, in canonical form."""
+"""Reads the plans that users name, in canonical form: a plan file, the current configuration, or a bundle's plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.search.plan_edits import merge
 
 
 def read_plan(path: Path) -> Plan:
-    """Return the plan in a file, with canonical names and values of settings.
+    """Return the plan in a file, with settings in canonical form.
 
     The file may name its schema for editors.
 
@@ -43,7 +43,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def current_plan(text: str, default: Plan) -> Plan:
-    """Return the plan that a user runs today, from ``--current``: the default, settings, a plan file or a bundle.
+    """Return the user's current plan from the value of ``--current``: the default, settings, a plan file or a bundle.
 
     Raises:
         UsageError: The text is none of these.
@@ -68,10 +68,10 @@ def current_plan(text: str, default: Plan) -> Plan:
 def canonical(plan: Plan, where: str = "the plan") -> Plan:
     """Return the plan with aliases resolved and values in the types of their settings.
 
-    Plans come from files, so anything that is not on a closed list is refused.
+    A plan may come from an untrusted file, so every setting and value that is not on a closed list is refused.
 
     Raises:
-        UsageError: A plan may not set one of the settings or options of a provider, or not to this value.
+        UsageError: A plan may not set one of its settings or provider options, or not to this value.
     """
     for spec in plan.providers:
         refused = refused_option(spec.options, find_provider(spec.name).options)
@@ -98,7 +98,7 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
 
 
 def bundle_plan(info: BundleInfo) -> Plan:
-    """Return a bundle's plan for this machine, with thread counts as computed by the bundle's loaders."""
+    """Return a bundle's plan for this machine, with the thread counts that the bundle's loaders compute."""
     tuned_cpus = info.host.effective_cpus if info.host else 1
 
     def value(stored: Value) -> Value:

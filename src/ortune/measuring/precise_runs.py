@@ -18,15 +18,15 @@ from ortune.search.blocks import BASE
 def outputs_in_float32(
     measuring: Measuring, arm: Arm | None, ran: Path, reference: Path
 ) -> tuple[Path, Path] | None:
-    """Return the outputs of the base and of an arm with activations in float32; None if neither rounds them.
+    """Return the output folders of the base and of an arm with activations in float32; None if neither rounds these.
 
-    Each is run at most once.
+    Base and arm are each run at most once.
 
     Args:
-        measuring: Its processes run the arms.
-        arm: The arm; None for the base itself.
-        ran: The outputs of the arm.
-        reference: The outputs of the base, or the right ones that replace them.
+        measuring: The measurement, whose processes run the arms.
+        arm: The arm; None for the base.
+        ran: Folder with the outputs of the arm.
+        reference: Folder with the outputs of the base, or with the right outputs that replace these.
     """
     base, renames = measuring.arm(BASE), measuring.check.renames
     own = _of(measuring, base, {})
@@ -35,7 +35,7 @@ def outputs_in_float32(
 
 
 def _of(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> Path | None:
-    """Return the outputs of an arm with activations in float32; None if they are not rounded, or the run fails."""
+    """Return the output folder of an arm with activations in float32; None if none are rounded or the run fails."""
     known, key = measuring.check.precise, f"{arm.plan.id} {arm.model} {arm.runtime.build}"
     if key not in known:
         known[key] = _run(measuring, arm, renames)

@@ -1,4 +1,4 @@
-"""A small model that measures a machine: convolutions and a matrix product, about a millisecond."""
+"""A small model for measuring a machine: convolutions and a matrix multiplication, which take about a millisecond."""
 
 from __future__ import annotations
 

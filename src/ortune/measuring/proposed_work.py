@@ -1,4 +1,4 @@
-"""The workload of a side: saved in a file, part of a bundle, or proposed from its model and the options."""
+"""Determines the workload of a side: saved in a file or a bundle, or proposed from its model and the options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def proposed_work(side: ResolvedSide, o: InputOptions) -> Workload:
 
     Args:
         side: The side.
-        o: The options of its inputs.
+        o: The options for its inputs.
     """
     saved = _of_file(side, o.workload, o) if o.workload else _of_bundle(side, o)
     if saved is not None:
@@ -55,7 +55,7 @@ def proposed_work(side: ResolvedSide, o: InputOptions) -> Workload:
 
 
 def _of_file(side: ResolvedSide, path: Path, o: InputOptions) -> Workload:
-    """Return the workload in a file: a saved one, or this model's part of a recording."""
+    """Return the workload in a file: a saved workload, or this model's part of a recording."""
     file, number = recording_file.split(path)
     try:
         recording = recording_file.read(file)
@@ -67,7 +67,7 @@ def _of_file(side: ResolvedSide, path: Path, o: InputOptions) -> Workload:
 
 
 def _of_bundle(side: ResolvedSide, o: InputOptions) -> Workload | None:
-    """Return the saved workload of a bundle, if no option sets the inputs and it fits the model; otherwise None."""
+    """Return the workload of a side's bundle; None without a bundle, if an option sets inputs, or if it is unfit."""
     bundle = side.bundle
     if bundle is None or o.inputs is not None or o.shapes or o.dims or o.kept or o.data is not None:
         return None

@@ -19,7 +19,7 @@ def wait_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[mes
 
     Args:
         machine: The machine that is measured.
-        limit_s: Maximum wait in seconds; 0 for none.
+        limit_s: Maximum wait in seconds; 0 not to wait.
         watch: Progress callbacks; a stop request ends the wait.
 
     Returns:

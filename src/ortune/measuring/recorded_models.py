@@ -1,4 +1,4 @@
-"""The models of a recording: their files, and properties on which a replay depends."""
+"""Finds the model files of a recording, and determines properties on which a replay depends."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MODEL_FILES = (".onnx", ".ort")
 
 
 def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:
-    """Return the file of each model that is found by its sha256, at its recorded path or among further files.
+    """Return the file of each model that is found by sha256 at its recorded path or among ``more``, by model index.
 
     Args:
         recording: The recording.
-        more: Files, and folders to search.
+        more: Further files, and folders to search.
     """
     wanted: dict[str, list[int]] = {}
     for index, model in enumerate(recording.models):

@@ -1,4 +1,4 @@
-"""The recorded settings of sessions and processes, limited to those that a replay may set."""
+"""Translates the recorded settings of sessions and processes, limited to settings that a replay may set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.,;:-]{0,200}")
 
 
 def settings_of(session: RecordedSession) -> dict[str, Value]:
-    """Return the settings that the program passed and that are not the default, by their names in plans.
+    """Return the settings that the program passed and that differ from the default, by their names in plans.
 
     A recording may be from another machine, so only settings of the catalogue with valid values are used.
     """
@@ -41,23 +41,23 @@ def settings_of(session: RecordedSession) -> dict[str, Value]:
 
 
 def _defaults(text: str) -> Collection[str]:
-    """Return the spellings of a default, from its description."""
+    """Return the spellings of a default value, from the text that describes it."""
     first = text.lower().split()[0].strip(",;.()") if text else ""
     return {"on": ("1", "true", "on"), "off": ("0", "false", "off")}.get(first, (first,))
 
 
 def providers_of(session: RecordedSession, available: Collection[str]) -> tuple[ProviderSpec, ...]:
-    """Return the session's execution providers that are available here; () for only the CPU's."""
+    """Return the session's execution providers that are available here; () if that is only the CPU's."""
     names = [name for name in session.providers_used if name in available]
     return () if names == [CPU.name] else tuple(ProviderSpec(name=name) for name in names)
 
 
 def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[Applied, ...]:
-    """Return the environment variables of a process that a replay sets: thread counts, and a flag.
+    """Return the environment variables of a process that a replay sets: thread counts and flags.
 
     Args:
         process: The recorded process.
-        changed: Variables of a variant, which replace recorded ones.
+        changed: Variables of a variant, which override recorded variables.
     """
     return tuple(
         Applied(knob=name, channel="env", key=name, value=value)
@@ -67,7 +67,7 @@ def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[
 
 
 def affinity_of(process: RecordedProcess, cpus: Collection[int]) -> tuple[Applied, ...]:
-    """Return the affinity of a process that was bound to some of the CPUs available here; () for other processes."""
+    """Return the CPU affinity of a process that was bound to some of the CPUs here; () for other processes."""
     bound = set(process.cpus)
     if not bound or not bound < set(cpus):
         return ()

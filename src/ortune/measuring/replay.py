@@ -1,8 +1,8 @@
 """Resumes an interrupted session: its stored outcomes are replayed in order, then trials run again.
 
-A tuning session is a function of its seed, its options, the outcomes of its trials and the times at which they
-ended, so replaying these leads to the point of the interruption, and no trial is repeated. A block that was
-interrupted is measured again, since its trials would otherwise be hours apart.
+A tuning session is a function of its seed, its options, and the outcomes and end times of its trials. Replaying these
+leads to the point of the interruption, without repeating a trial. An interrupted block is measured again, since its
+trials would otherwise be hours apart.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ortune.store.reading import FAILED
 RESUMED = "resumed"
 """Journal entry of a resumed session: trials after the last complete block were not replayed."""
 WHOLE = "whole"
-"""Journal entry before the first block: the trials so far belong to no block."""
+"""Journal entry before the first block, which marks the trials so far as belonging to no block."""
 SEEN = "outputs-seen"
 """Journal entry after the trial that checks the outputs of the plan to confirm, which belongs to no block."""
 PASSED = "passed"
-"""Journal entry with the time, after work other than trials: rewriting, profiling, comparing outputs."""
+"""Journal entry with the end time of work other than trials: rewriting, profiling, comparing outputs."""
 PLAYED = "played"
-"""Journal entry of a search: a recorded application was played once."""
+"""Journal entry of a search with the result of playing a recorded application once."""
 NO_MODEL = "no-model"
-"""Journal entry for a rewritten model that could not be made."""
+"""Journal entry for a rewritten model that could not be created."""
 
 
 _OF_NO_DECISION = ("trial", "untimed", "untimed-outcome", "result", "document", FAILED)
@@ -67,7 +67,7 @@ class _ResultEvent(msgspec.Struct):
 
 
 class Places(msgspec.Struct):
-    """Other available browsers, and when they were found, in nanoseconds after the session began."""
+    """Other available browsers, and the time at which they were found, in nanoseconds since the session began."""
 
     places: tuple[BrowserPlace, ...]
     ended_ns: int
@@ -78,9 +78,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrial:
-    """A stored trial: arm, plan id, outcome, and its end in nanoseconds after the session began.
+    """A stored trial: arm, plan id, outcome, and end time in nanoseconds since the session began.
 
-    The outcome is decoded on demand, since all outcomes of a fast model take gigabytes.
+    The outcome is decoded on demand, since all outcomes of a fast model may take gigabytes.
     """
 
     arm: str
@@ -95,14 +95,14 @@ class Replay:
 
     Attributes:
         trials: Trials that were not replayed yet, in order.
-        differences: Output comparisons by key, so deleted outputs need not be made again.
-        no_models: Errors of rewritten models that could not be made, by key, so none of them is made now.
-        decisions: Results that would differ if made again, encoded as JSON; the latest of each kind.
+        differences: Output comparisons by key, for which deleted outputs need not be computed again.
+        no_models: Errors of rewritten models that could not be created, by key; their creation is not tried again.
+        decisions: The latest result of each kind that another run could make differently, encoded as JSON.
         log: The journal; None to store nothing.
-        passed: Ends of work other than trials, each with the number of trials before it.
+        passed: (number of trials before, end time in nanoseconds) of work other than trials.
         since_ns: Start of the current measurement on the monotonic clock; None for now.
         played: Number of replayed trials.
-        live: Whether a trial was measured since, so later results are new.
+        live: Whether a trial was measured after the replayed trials, so that results are new.
     """
 
     trials: deque[StoredTrial] = field(default_factory=deque)
@@ -125,12 +125,12 @@ class Replay:
         return int(1e9 * monotonic.now_s())
 
     def once(self, kind: str, type_: Any, make: Callable[[], T]) -> T:
-        """Return the journalled value of this kind, or make it and journal it.
+        """Return the journalled value of a kind; if there is none, make the value and journal it.
 
         Args:
             kind: Kind of the journal entry, unique in a session.
             type_: Type of the value for msgspec.
-            make: Makes a value that another run could make differently, such as a profile or a division of the budget.
+            make: Makes the value, which another run could make differently, such as a profile or a budget split.
         """
         body = self.decisions.get(kind)
         if body is not None:
@@ -145,7 +145,7 @@ class Replay:
         return value
 
     def mark_no_block(self) -> None:
-        """Journal, before the first block, that the trials so far belong to no block."""
+        """Mark in the journal, before the first block, the trials so far as belonging to no block."""
         if self.log is not None:
             self.log.add(WHOLE, {})
 
@@ -156,18 +156,18 @@ class Replay:
             self.log.add("block", {"index": block.index, "phase": block.phase, "order": order})
 
     def clock(self) -> int:
-        """Return nanoseconds since the session began: the stored times during replay, then real time."""
+        """Return the time since the session began in nanoseconds: by stored times during replay, then by real time."""
         # During replay the clock is the end of the last replayed trial. Afterwards it runs on from there, so the time
         # between two invocations does not count.
         return self._passed_ns + (0 if self.trials else self._now_ns() - (self.since_ns or 0))
 
     def record_end(self) -> int:
-        """Record the end of a measured trial and return its time, which is stored with it."""
+        """Return the end time of a measured trial, to store with the trial, and use it as the time for decisions."""
         self._decided_ns = self.clock()
         return self._decided_ns
 
     def set_clock(self, ended_ns: int) -> None:
-        """Set the clock to the journalled end of work other than a trial."""
+        """Advance the clock to the journalled end of work other than a trial."""
         self._decided_ns = max(self._decided_ns, ended_ns)
         if self.trials:
             self._passed_ns = max(self._passed_ns, ended_ns)
@@ -175,7 +175,7 @@ class Replay:
             self._passed_ns, self.since_ns = ended_ns, self._now_ns()
 
     def record_other_work(self) -> None:
-        """Journal the end of work other than a trial, or take it from the journal during replay."""
+        """Journal the end of work other than a trial; during replay, take the end time from the journal."""
         if self.trials:
             # A step without an entry this time (its result is stored by now) must not delay the entries of later ones.
             while self.passed and self.passed[0][0] <= self.played:
@@ -189,16 +189,16 @@ class Replay:
             self.log.add(PASSED, {"ended_ns": ended_ns})
 
     def decision_time_ns(self) -> int:
-        """Return the end of the last journalled step in nanoseconds, the clock of all decisions."""
+        """Return the end time of the last journalled step in nanoseconds, on which all decisions are based."""
         return self._decided_ns
 
     def next(self, arm: str, plan_id: str) -> Outcome | None:
-        """Return the stored outcome of the next trial; None if all are replayed, or if it is a different trial."""
+        """Return the stored outcome of the next trial; None if all are replayed or the stored trial is different."""
         stored = self._next(arm, plan_id)
         return None if stored is None else _outcomes.decode(stored)
 
     def next_play(self, arm: str) -> AppPlayed | None:
-        """Return the next stored play of an application, or None as for ``next``."""
+        """Return the next stored play of an application; None in the cases in which ``next`` returns None."""
         stored = self._next(arm, "")
         return None if stored is None else _plays.decode(stored)
 
@@ -220,13 +220,13 @@ class Replay:
 
 
 def complete(events: list[Event]) -> bool:
-    """Return whether a session has its complete answer; a session that was stopped early has a partial one."""
+    """Return whether a session has a complete result, unlike a session that was stopped early."""
     answers = [event.body for event in events if event.kind == "result"]
     return bool(answers) and msgspec.json.decode(answers[-1], type=_ResultEvent).status != "interrupted"
 
 
 def read(events: list[Event]) -> Replay:
-    """Return the replay of a session's events, up to its last complete block."""
+    """Return the replay of a session's events up to the last complete block."""
     replay = Replay()
     whole = 0
     for event in events:

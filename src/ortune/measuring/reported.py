@@ -1,4 +1,4 @@
-"""Files of a trial by the paths that its process reports."""
+"""Validates the paths of files that a trial's process reports."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ortune.errors import MeasurementError
 
 
 def reported_file(path: str, scratch: Path) -> Path:
-    """Return a file that a trial's process reports, if it is in the scratch folder of the invocation.
+    """Return a file that a trial's process reports, after checking that it is in the invocation's scratch folder.
 
-    A process that opened an untrusted model may be compromised by it, and may report any path.
+    An untrusted model may compromise the process that opens it, which may then report any path.
 
     Args:
-        path: The reported path; a relative one is resolved from the scratch folder.
+        path: The reported path; a relative path is resolved from the scratch folder.
         scratch: The scratch folder.
 
     Raises:
-        MeasurementError: The path is outside the folder, or not a regular file.
+        MeasurementError: The path is outside of the folder, or not a regular file.
     """
     found = scratch / path
     if not files.inside(found, scratch) or not files.is_file(found) or found.is_symlink():

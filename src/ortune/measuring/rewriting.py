@@ -1,4 +1,4 @@
-"""The rewritten models of a tuning's plans, each made once within a time limit."""
+"""Creates the rewritten models of a tuning's plans, each once and within a time limit."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from ortune.targets.tool import ToolFailed, ToolProcess
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedTool:
-    """A tool with stored results, since one quantized model is the start of many that keep other layers in float.
+    """A tool that stores its results, since many quantized models begin with the same steps.
 
-    The preparation of a model is shared by several methods, whether or not they calibrate.
+    For example, models that leave different layers in float share one quantized model, and several methods share the
+    preparation of the model, whether or not they calibrate.
 
     Attributes:
         tool: Performs tasks without a stored result.
-        folder: Folder of the results, one subfolder each.
-        failed: Preparations that failed, with the seconds of their limit: one that timed out is not repeated with the
-            same or a lower limit.
+        folder: Folder of the results, with a subfolder for each.
+        failed: Preparations that failed, with their time limit in seconds; a preparation that timed out is not repeated
+            with the same or a lower limit.
     """
 
     tool: ToolProcess
@@ -41,14 +42,14 @@ class CachedTool:
 
     @property
     def identity(self) -> str:
-        """The identity of the tool."""
+        """Identity of the tool, as in keys of stored results."""
         return self.tool.identity
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Perform one task, or link to its stored result; return the tool's report.
+        """Perform a task, or link to its stored result; return the tool's report.
 
         Raises:
-            OrtuneError: The tool failed, or a preparation failed before.
+            OrtuneError: The tool failed, or the same preparation failed before.
         """
         tool = replace(self.tool, feeds=()) if task == rewrites.PREPARE else self.tool
         asked = (task, open_model(source).sha256, sorted(params.items()), target.name, tool.identity)
@@ -90,15 +91,15 @@ def _link(source: Path, goal: Path) -> None:
 
 
 def usable_packages(runtime: Runtime) -> set[str]:
-    """Return the names of packages that rewrites of this machine may use: a runtime's, and the made environments'.
+    """Return the names of the packages that rewrites may use: those of the runtime and of the installed environments.
 
-    On another host only the packages of the runtime are usable.
+    On a remote host only the packages of the runtime are usable.
     """
     return {*runtime.packages, *(each.name for each in made.installed() if runtime.host is None)}
 
 
 def runtime_with(runtime: Runtime, specs: Sequence[RewriteSpec]) -> Runtime:
-    """Return the user's runtime, or the installed one with the package that one of the rewrites needs."""
+    """Return the user's runtime, or the installed runtime with the package that one of the rewrites needs."""
     needed = {rewrites.find(spec.name).needs for spec in specs} - set(runtime.packages)
     return next((each.runtime for each in made.installed() if each.name in needed), runtime)
 
@@ -121,21 +122,21 @@ class ModelVariants:
 
     @staticmethod
     def key(plan: Plan) -> str:
-        """Return the key of a plan's model: its rewrites, with the provider if that makes the model."""
+        """Return the key of a plan's model: the rewrites, and the provider if the model depends on it."""
         made = msgspec.structs.replace(optimisation_part(plan), rewrites=plan.rewrites)
         return (made if _by_provider(plan) else Plan(rewrites=plan.rewrites)).id
 
     @property
     def source(self) -> Path:
-        """The model itself, without the rewrites of plans."""
+        """Path of the model without the rewrites of plans."""
         return self._side.runs
 
     def made(self, plan: Plan) -> Path | None:
-        """Return a plan's rewritten model; None if the plan has no rewrites, or if it was not made yet."""
+        """Return the path of a plan's rewritten model; None without rewrites, or if the model was not created yet."""
         return self._made.get(self.key(plan))
 
     def path(self, plan: Plan, limit_s: float) -> Path:
-        """Return the model that a plan runs, made now if necessary.
+        """Return the path of the model that a plan runs, which is created now if necessary.
 
         Raises:
             OrtuneError: The rewrites failed or exceeded the limit.
@@ -161,7 +162,7 @@ class ModelVariants:
         return self._made[key]
 
     def drop(self, plan: Plan) -> None:
-        """Delete a plan's rewritten model; ``path`` makes it again."""
+        """Delete a plan's rewritten model; ``path`` creates it again."""
         path = self._made.pop(self.key(plan), None)
         if path is not None and path.is_relative_to(
             self._rewritten

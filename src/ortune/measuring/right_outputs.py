@@ -1,4 +1,4 @@
-"""Checks of outputs against a model evaluated in float64, and faults of the file, which are reported first."""
+"""Checks outputs against a model evaluated in float64, and finds faults of the file, which are reported first."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ortune.search.phases import EXACT_SHARE
 
 LEAST_S = 0.1
 FILE_FAULTS = ("PRC006", "QNT012", "QNT015")
-"""Rules for faults of the file, which no level of optimisation can repair."""
+"""Codes of the rules for faults of the file, which no optimisation level can repair."""
 
 
 def evaluation_limit_s(budget: Budget) -> float:
-    """Return the seconds of a budget that an evaluation may take, at least ``LEAST_S``."""
+    """Return the seconds that an evaluation may take within a budget, at least ``LEAST_S``."""
     return max(LEAST_S, min(EXACT_SHARE * budget.total_s, budget.left_s))
 
 
@@ -38,7 +38,7 @@ def check_against_float64(
     """Compare the base's outputs with its model in float64, and add alerts if they are wrong.
 
     Args:
-        baseline: The base, once its inputs are settled.
+        baseline: The base, with settled inputs.
         limit_s: Maximum seconds of the evaluation; if it takes longer, a note reports the skipped check.
         line: Callback for progress messages.
         name: The name of the side, if there are several.
@@ -88,17 +88,17 @@ def exact_check(
     """Compare the outputs of a side with its model in float64.
 
     Args:
-        baseline: Its processes run the side.
+        baseline: The base, whose processes run the side.
         side: The side.
-        refs: Its inputs.
-        levels: The side by level of optimisation.
+        refs: The inputs of the side.
+        levels: Outputs of the side by optimisation level.
         outputs: Folder of the side's outputs.
         limit_s: Maximum seconds of the evaluation.
         line: Callback for progress messages.
-        before: The check against the model without optimisation, if any.
+        before: The check against the model without optimisation; None if not made.
 
     Returns:
-        The comparison, and the level check that follows from it; None if no level is known to be right.
+        The comparison, and the level check that follows from it, or None if no level is known to be right.
     """
     line(messages.Remark(code="comparing-with-float64"))
     exact = levels.against_exact(outputs, evaluated(baseline, side, refs, limit_s), before)
@@ -129,12 +129,12 @@ def evaluated(
 def wrong_of_two(
     baseline: Measuring, outputs: tuple[Path, Path], levels: OutputsByLevel, limit_s: float = MOST_S
 ) -> Literal["", "A", "B", "both"]:
-    """Return which of two different sides is wrong, by the base's model in float64; "" if that is not known.
+    """Return which of two sides with different outputs is wrong, by the base's model in float64; "" if unknown.
 
     Args:
         baseline: The base.
-        outputs: Outputs of the base, and those of the other side under the base's names.
-        levels: Outputs of the other side, of the same model, by level of optimisation.
+        outputs: Output folders of the base and of the other side, both with the base's names.
+        levels: Outputs of the other side by optimisation level; its model is the base's.
         limit_s: Maximum seconds of an evaluation.
     """
     right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
@@ -169,6 +169,6 @@ def right_findings(
 
 
 def file_faults(side: ResolvedSide) -> list[Finding]:
-    """Return the findings about faults of the file, which no level of optimisation can repair."""
+    """Return the findings about faults of the file, which no optimisation level can repair."""
     facts = Facts(model=side.model, plan=side.plan)
     return [finding for code in FILE_FAULTS for finding in find_rule(code).findings(facts)]

@@ -1,4 +1,4 @@
-"""Tests whether the answer for one row depends on other rows of its batch, or on masked padding."""
+"""Tests whether the outputs for one row depend on other rows of its batch, or on masked padding."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ortune.records import (
 from ortune.search.blocks import BASE
 
 LEAST_LENGTH = 4
-"""Minimum length of a row to halve."""
+"""Minimum length of a row that is halved to add padding."""
 MOST_ROWS = 8
-"""Maximum rows of the batch that accompany the first; a batch of thousands would double its memory."""
+"""Maximum number of the batch's rows that accompany the first; thousands of rows would double the memory."""
 TIMES = 3.0
-"""Cost of the comparison as a multiple of the first run: one start, and a few rows of each kind."""
+"""Cost of the comparison as a multiple of the first run, for one start and a few rows of each kind."""
 Feeds = Mapping[str, Array]
 
 
@@ -46,8 +46,8 @@ class _Question:
     """One row fed in two ways.
 
     Attributes:
-        alone, among: The inputs of the row by itself, and with other rows or padding.
-        was, size: The number of rows or the length of ``alone`` and of ``among``.
+        alone, among: The inputs of the row alone, and with other rows or padding.
+        was, size: The number of rows, or the length, of ``alone`` and of ``among``.
     """
 
     by: RowQuestion
@@ -63,7 +63,7 @@ class _Question:
 
 
 def has_batch(model: ir.Model, work: Workload) -> bool:
-    """Return whether several rows are fed at once."""
+    """Return whether the workload feeds several rows at once."""
     axes = batch_axes(model)
     return any(
         choice.name in axes and len(choice.shape) > axes[choice.name] and choice.shape[axes[choice.name]] > 1
@@ -73,12 +73,12 @@ def has_batch(model: ir.Model, work: Workload) -> bool:
 
 
 def needed_ns(measuring: Measuring) -> float:
-    """Return the estimated nanoseconds of the comparison, from the last trial; 0 without one."""
+    """Return the estimated time of the comparison in nanoseconds, from the last trial; 0 without a trial."""
     return TIMES * measuring.executor.last.elapsed_ns if measuring.executor.last is not None else 0.0
 
 
 def check_base(measuring: Measuring, left_ns: float) -> RowCheck | None:
-    """Compare the rows of a base, as ``check_rows`` does."""
+    """Call ``check_rows`` for the base, with its model's sensitivity to rounding."""
     is_rounding = measuring.check.levels.is_rounding
     return check_rows(measuring, measuring.arm(BASE), measuring.side.model.ir, is_rounding, left_ns)
 
@@ -93,14 +93,14 @@ def check_rows(
     """Run one row with and without other rows, and with and without padding, in a separate process.
 
     Args:
-        measuring: Its processes run the arm with its inputs, which are settled.
+        measuring: The measurement, whose processes run the arm, with settled inputs.
         arm: The arm to run.
-        model: Its model.
+        model: The arm's model.
         rounding: Returns whether a difference is within rounding.
-        left_ns: Nanoseconds left of the budget; nothing is run if it takes longer.
+        left_ns: Time left of the budget; nothing is run if the comparison takes longer.
 
     Returns:
-        None if there is no time, or nothing to check: no dynamic batch and no mask, or random numbers.
+        The differences; None if there is no time, or nothing to check: no dynamic batch and no mask, or random numbers.
     """
     last = measuring.executor.last
     if arm.plan.is_web or random_ops(model) or needed_ns(measuring) > left_ns:
@@ -141,7 +141,7 @@ def _tensors(ref: FeedRef) -> Feeds | None:
 
 
 def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Question | None:
-    """Return the first row by itself, and with other rows and as many of large values; None without a batch."""
+    """Return the first row alone, and with other rows and as many rows of large values; None without a batch."""
     axes = {name: axis for name, axis in batch_axes(model).items() if name in feeds}
     sizes = {feeds[name].shape[axis] for name, axis in axes.items() if feeds[name].ndim > axis}
     if len(sizes) != 1 or 0 in sizes:
@@ -183,7 +183,7 @@ def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
 def _answers(
     measuring: Measuring, arm: Arm, questions: Sequence[_Question], folder: Path
 ) -> list[tuple[_Question, Path]]:
-    """Return the questions that the model runs, with their output folders: run in one process, or else one by one."""
+    """Run the questions together, or else one at a time; return the questions that ran, with their output folders."""
     attempts = [questions, *([question] for question in questions)] if len(questions) > 1 else [questions]
     answered: list[tuple[_Question, Path]] = []
     for number, asked in enumerate(attempts):
@@ -210,7 +210,7 @@ def _compared(
     mixed: MixedRows,
     rounding: Callable[[OutputDifference], bool],
 ) -> RowDifference | None:
-    """Return the difference of the one row's outputs; None if no floating-point output has it."""
+    """Return the difference between a row's outputs in both cases; None if no floating-point output has that row."""
     ours, theirs = (outputs / name for name in question.names)
     kept = [folder / f"{name}-row" for name in question.names]
     by_value = {name for name, how in output_comparisons(model).items() if how.kind == "values"}
@@ -254,7 +254,7 @@ def _known_cause(mixed: MixedRows, by: RowQuestion) -> bool:
 
 
 def _row(arrays: tuple[Array, Array], question: _Question) -> Array | None:
-    """Return the part of an output with others that corresponds to the row by itself; None if that is uncertain."""
+    """Return the part of an output that corresponds to the row alone; None if it is uncertain which part does."""
     alone, among = arrays
     if alone.ndim != among.ndim or not alone.size:
         return None

@@ -1,4 +1,4 @@
-"""Runs the pilot: the base by itself, then two copies of it in turn, and the checks that precede a race."""
+"""Runs the pilot: the base alone, then two copies of it in turn, and the checks that precede a race."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ortune.search.phases import LEAST_LOOK_S, LEAST_PAGES, LOOK_SHARE
 
 
 def require_page(objective: Objective, trial: Measured, name: str) -> None:
-    """Check that an objective can be read from a trial.
+    """Check that a trial has the measurements that an objective needs.
 
     Raises:
-        UsageError: The objective needs a web page, Node.js, or memory figures, and the trial has none.
+        UsageError: The objective needs a web page, Node.js or memory measurements, which the trial does not have.
     """
     if objective in KEPT and figure(trial, objective) is None:
         raise UsageError(
@@ -55,19 +55,19 @@ def run_pilot(
     holds: Callable[[float], bool] = lambda _: True,
     rest: Callable[[], float] = lambda: 0.0,
 ) -> bool:
-    """Time the base by itself, then two copies of it in turn; compare the two, and try three kinds of feed.
+    """Time the base alone, then two copies of it in turn; compare the copies, and time three kinds of inputs.
 
     Args:
-        measuring: Its inputs are settled. Afterwards its ``pilot`` is complete, and its executor has the timing of
-            later trials.
+        measuring: The measurement, with settled inputs. Its ``pilot`` is completed, and the timing of later trials is
+            set in its executor.
         objective: The objective of the measurement.
         budget: The budget of the command; steps that do not fit are shortened, or skipped with a note.
-        holds: Called after the first trial with the nanoseconds of the shortest trial; returns whether the rest is
-            worth its time.
-        rest: Returns the trials needed after the pilot, for which optional steps are skipped.
+        holds: Called after the first trial with the duration of the shortest trial in nanoseconds; returns whether to
+            continue the pilot.
+        rest: Returns the number of trials needed after the pilot, for which optional steps are skipped.
 
     Returns:
-        The result of ``holds``; False if the device is emulated, and so not timed.
+        The result of ``holds``; False if the device is emulated, in which case nothing is timed.
     """
     pilot, executor, side = measuring.pilot, measuring.executor, measuring.side
     pilot.least_runs = least_runs_of(objective)
@@ -130,7 +130,7 @@ def run_pilot(
 def _run_again(measuring: Measuring, base: Arm, most_ns: float) -> None:
     """Run two copies of the base in turn, set the pilot's times from them, and compare their outputs.
 
-    Skipped without time for it, unless the model draws random numbers.
+    The step is skipped if time is short, unless the model draws random numbers.
     """
     executor, pilot = measuring.executor, measuring.pilot
     executor.arms = {BASE: base, IDENTICAL: measuring.arm(IDENTICAL)}

@@ -1,4 +1,4 @@
-"""The scores from which a model's labels are computed, read by running it once more with them as outputs."""
+"""Reads the scores from which a model's labels are computed, by running the model with the scores as outputs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ortune.outputs.labels import Scores
 from ortune.records import FeedRef, Measured, Workload
 
 MOST_BYTES = 1 << 30
-"""Maximum bytes of a model that is written again with other outputs."""
+"""Maximum size in bytes of a model that is written again with other outputs."""
 
 
 class ScoreReader:
-    """Reads the scores of labels, and their change by one rounding step of the inputs.
+    """Reads the scores of labels, and how much one rounding step in the inputs changes them.
 
     Args:
         side: The model with its plan.
-        executor: Its processes run the side.
-        work: Seed and custom operators.
+        executor: Executor of the runs.
+        work: Workload with the seed and the custom operators.
         folder: Scratch folder, created when needed.
     """
 
@@ -42,12 +42,12 @@ class ScoreReader:
     def reader(
         self, comparisons: Mapping[str, OutputComparison], refs: Sequence[FeedRef], ref: FeedRef
     ) -> Callable[[str], Scores | None]:
-        """Return a function that reads scores by name; it returns None if they cannot be read.
+        """Return a function that returns the scores of an output by name, or None if they cannot be read.
 
         Args:
-            comparisons: Methods of comparison of the model's outputs.
-            refs: All inputs, which run together when the first of them is needed.
-            ref: The input of the scores.
+            comparisons: Methods of comparison of the model's outputs, by output name.
+            refs: All inputs, which are run together when the scores for any of them are first needed.
+            ref: The inputs for which scores are read.
         """
 
         def read(name: str) -> Scores | None:

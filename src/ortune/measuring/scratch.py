@@ -1,4 +1,4 @@
-"""The temporary folder of one invocation, and the errors if it cannot be created or fills up."""
+"""Creates the temporary folder of an invocation, and reports if it cannot be created or its disk is full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Create a folder for feeds, outputs and logs; remove it at the end, and those of killed processes before.
+    """Create a folder for feeds, outputs and logs, and remove it at the end; remove folders of killed processes first.
 
     Raises:
         UsageError: No temporary folder can be created.
@@ -60,7 +60,7 @@ def _remove(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether a write failed because the disk is full, which numpy reports without an error number."""
+    """Return whether a write failed because the disk is full, which NumPy reports without an error number."""
     # Only numpy's own errors have no number: the text of the others contains a path.
     return error.errno in FULL or (
         error.errno is None and ("written" in str(error) or "free space" in str(error))

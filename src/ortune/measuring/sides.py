@@ -40,11 +40,11 @@ class ResolvedSide:
 
     Attributes:
         label: Name of the side in sentences.
-        runs: The file to load: the model, or the rewritten one.
-        elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
+        runs: The file to load: the model, or the rewritten model.
+        elsewhere: Runtimes by target, for plans that run on a target other than that of this side's plan.
         onnx: The same model in ONNX Runtime, if a framework runs this side; otherwise None.
-        bundle: Folder of the bundle that contains the model; None without one.
-        own_settings: Names of the settings that were given for this side only.
+        bundle: Folder of the bundle that contains the model; None without a bundle.
+        own_settings: Names of the settings that the user set for this side only.
     """
 
     label: str
@@ -59,7 +59,7 @@ class ResolvedSide:
 
     @property
     def has_levels(self) -> bool:
-        """Whether ONNX Runtime for Python runs the side, so optimisation levels and a profiler are available."""
+        """Whether ONNX Runtime for Python runs the side, so that optimisation levels and a profiler are available."""
         return self.onnx is None and not self.plan.is_web
 
     def runtime_of(self, plan: Plan) -> Runtime:
@@ -68,22 +68,22 @@ class ResolvedSide:
 
     @property
     def added_providers(self) -> frozenset[str]:
-        """Execution providers of other builds of ONNX Runtime than the user's own."""
+        """Execution providers that are only in builds of ONNX Runtime other than the user's."""
         added = (name for name, runtime in self.elsewhere.items() if runtime != self.runtime)
         return frozenset(targets.find(name).provider.name for name in added)
 
     @property
     def unmet(self) -> dict[str, list[str]]:
-        """Settings of the plan that lack others that they need, with these; all as ``knob=value``."""
+        """Settings of the plan with the settings that each needs and the plan lacks, all as ``knob=value``."""
         return knobs.unmet(self.plan.settings)
 
     @property
     def record(self) -> Side:
-        """The side as a record of the document, without trials."""
+        """The side's record for the document, without results of trials."""
         return self.placed_record(())
 
     def placed_record(self, trials: Sequence[Measured]) -> Side:
-        """Return the side as a record of the document, with the placement of nodes from the last trial."""
+        """Return the side's record for the document, with the placement of nodes in the last trial."""
         placement = trials[-1].done.placement if trials else ()
         return Side(
             label=self.label,
@@ -101,10 +101,10 @@ class SideText:
 
     Attributes:
         text: Path of the model, bundle or plan; None for A's model.
-        option: Option of the settings, for errors ("--b-set"); the one for rewrites is then "--b-rewrite".
+        option: Option of the settings, such as "--b-set", for errors; the option for rewrites is then "--b-rewrite".
         runtime: The requested runtime; None for the default.
-        target: Target of this side only; None for that of all sides.
-        ort_web: The onnxruntime-web of this side only; None for that of all sides.
+        target: Target of this side only; None for the target of all sides.
+        ort_web: The onnxruntime-web of this side only; None for the onnxruntime-web of all sides.
     """
 
     text: str | None
@@ -133,13 +133,13 @@ def resolve(
 
     Args:
         side: The side as written.
-        common: The plan that both sides share (``--plan``, ``--set``); the side's own settings go on top.
-        base_model: A's model, for a B without one.
+        common: The plan that both sides share (``--plan``, ``--set``), which the side's settings override.
+        base_model: A's model, for a B without a model.
         scratch: Folder for rewritten models and models from git.
         custom_ops: Libraries with operators of the model, for rewrites that load it.
         limits: Limits of the process that rewrites it.
         browser: The browser and onnxruntime-web for pages; None if no page is to be opened.
-        plain: Whether to use a bundle's plain model without its plan (the base when a bundle is confirmed again).
+        plain: Whether to use a bundle's plain model without the bundle's plan, as the base of another confirmation.
         say: Callback for progress messages.
         alone: Context that is entered while the model is rewritten.
 
@@ -230,7 +230,7 @@ def resolve(
 def _rewritten(
     model: OpenModel, plan: Plan, *, folder: Path, tool: ToolProcess, option: str, say: Callable[[str], None]
 ) -> Path:
-    """Return the side's model after its rewrites, and report those that change nothing.
+    """Return the path of the side's model after its rewrites, and report rewrites that change nothing.
 
     Args:
         model: The opened model.
@@ -257,7 +257,7 @@ def _rewritten(
 
 
 def _require_uncalibrated(plan: Plan, path: Path) -> None:
-    """Raise an error for a rewrite that runs the model, since its inputs are not known yet."""
+    """Check that no rewrite runs the model, since its inputs are not known yet."""
     for spec in plan.rewrites:
         if rewrites.find(spec.name).calibrated:
             text = ",".join(f"{name}={value}" for name, value in spec.params.items())
@@ -271,7 +271,7 @@ def _require_uncalibrated(plan: Plan, path: Path) -> None:
 
 
 def _require_holdable(model: OpenModel) -> None:
-    """Raise an error for a model that does not fit in this machine's memory, before its weights are read."""
+    """Check that a model fits in this machine's memory, before its weights are read."""
     # Each tensor counts, since several may share a range of a file.
     needed_bytes = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
     most = memory_bytes()
@@ -285,7 +285,7 @@ def _require_holdable(model: OpenModel) -> None:
 
 
 def _on_target(plan: Plan, side: SideText, runtime: Runtime) -> Plan:
-    """Return the plan on the target of the side: the side's, else the plan's, else the one of its runtime."""
+    """Return the plan for the target of the side, or else of the plan, or else of the runtime."""
     if side.target is not None:
         return msgspec.structs.replace(plan, providers=targets.find(side.target).providers)
     if runtime.node is not None and not plan.providers:
@@ -302,7 +302,7 @@ def with_web_or_node(
     browser: BrowserSetup | None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Runtime:
-    """Return the runtime, with the onnxruntime-web or onnxruntime-node if the plan needs one.
+    """Return the runtime, with an onnxruntime-web or onnxruntime-node package if the plan needs one.
 
     Args:
         runtime: The runtime of the side.
@@ -340,10 +340,10 @@ def optimisation_part(plan: Plan) -> Plan:
 def _with_providers(
     plan: Plan, runtime: Runtime, named: str | None, requirements: Sequence[str] = ()
 ) -> Runtime:
-    """Return the runtime for a plan: the given one, or one of ortune's if that lacks an execution provider.
+    """Return the runtime for a plan: the given runtime, or an installed one if that lacks an execution provider.
 
-    A runtime that the user named is not replaced.
-    A runtime with exactly a bundle's packages is preferred, whatever its name, then the one of the execution provider.
+    A runtime that the user named is not replaced. A runtime with exactly a bundle's packages is preferred, whatever its
+    name, then the runtime of the execution provider.
     """
     names = {provider.name for provider in plan.providers}
     if named or plan.is_web or plan.is_node or names <= {CPU.name, *runtime.offered}:
@@ -355,7 +355,7 @@ def _with_providers(
 
 
 def _misfit(info: BundleInfo, runtime: Runtime) -> str:
-    """Return why a hardware-bound model does not fit this machine or runtime; "" if it does."""
+    """Return the reason that a hardware-bound model does not fit this machine or runtime; "" if it does."""
     if not info.hardware_bound:
         return ""
     if machine.other_hardware(tuned_on(info.host)):
@@ -364,14 +364,14 @@ def _misfit(info: BundleInfo, runtime: Runtime) -> str:
 
 
 def _unbound(info: BundleInfo) -> Plan:
-    """Return a hardware-bound bundle's plan for its plain model, without the rewrites and their settings."""
+    """Return a hardware-bound bundle's plan for its plain model, without the rewrites and the settings for these."""
     plan = bundle_plan(info)
     kept = {name: value for name, value in plan.settings.items() if name not in info.model_settings}
     return msgspec.structs.replace(plan, rewrites=(), settings=kept)
 
 
 def require_unchanged(*sides: ResolvedSide) -> None:
-    """Raise MeasurementError if a model's file changed since it was opened, as its trials then ran two models."""
+    """Raise MeasurementError if a model's file changed since it was opened, since trials then ran different models."""
     for side in sides:
         file = side.model.changed()
         if file is not None:

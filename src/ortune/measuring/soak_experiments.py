@@ -1,4 +1,4 @@
-"""Experiments that find causes of rising memory: changes soaked with the same calls as the unchanged model."""
+"""Experiments that find causes of rising memory, by soaking changes with the same calls as the unchanged model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ortune.stats.pairs import wilcoxon_interval
 from ortune.targets.machine import Machine
 
 A = TypeVar("A", SoakArm, PlayedArm)
-"""Configuration of one process of a soak."""
+"""Configuration of one process of a soak, of a model or of an application."""
 SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
     "no-arena": (named.ENABLE_CPU_MEM_ARENA, False),
     "arena-shrinkage": (named.MEMORY_ARENA_SHRINKAGE, "cpu:0"),
@@ -34,23 +34,23 @@ SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
     "no-prepacking": (named.DISABLE_PREPACKING, True),
     "one-thread": (named.INTRA_OP_NUM_THREADS, 1),
 }
-"""Changes that consist of one setting."""
+"""Setting and value of each change that consists of one setting."""
 ARM = ("aarch64", "arm64")
 """Machine names of processors with KleidiAI."""
 ALLOCATORS = ("mimalloc", "jemalloc", "tcmalloc")
 LEAST_ROUNDS = 6
-"""Minimum number of latency pairs for an interval."""
+"""Minimum number of latency pairs for a confidence interval."""
 
 
 def experiment_arms(
     measuring: Measuring, fresh: tuple[FreshInput, ...], recreate: int, largest: int
 ) -> list[tuple[SoakArm, SoakChange, Plan | None]]:
-    """Return the arms of the unchanged model and of each change that applies, one process each.
+    """Return an arm for the unchanged model, and for each change that applies, each with its change and settings.
 
     Args:
         measuring: The model.
-        fresh: Inputs with new values.
-        recreate: Calls after which the sessions are created again; 0 keeps them.
+        fresh: Inputs with new values in each call.
+        recreate: Number of calls after which sessions are created again; 0 to keep them.
         largest: Index of the size that added the most memory.
     """
     base = measuring.arm("as-is")
@@ -86,7 +86,7 @@ def experiment_arms(
 
 
 def settings_for(machine: Machine) -> list[tuple[SoakChange, Knob, Value]]:
-    """Return the changes of one setting that a machine's processor can show, with the setting and its value."""
+    """Return the one-setting changes that can matter on a machine's processor, with the setting and its value."""
     return [
         (change, knob, value)
         for change, (knob, value) in SETTINGS.items()
@@ -95,7 +95,7 @@ def settings_for(machine: Machine) -> list[tuple[SoakChange, Knob, Value]]:
 
 
 def allocator_of(machine: Machine) -> str | None:
-    """Return the name of the first other allocator that a machine has; None without one."""
+    """Return the name of the first alternative allocator on a machine; None without one."""
     return next((name for name in ALLOCATORS if name in machine.allocators), None)
 
 
@@ -108,7 +108,7 @@ def recorded_nodes(measuring: Measuring, fresh: tuple[FreshInput, ...]) -> SoakA
 def groups(
     found: Sequence[tuple[A, SoakChange, Plan | None]], most_alive: int
 ) -> list[list[tuple[A, SoakChange, Plan | None]]]:
-    """Return the changes in groups that fit in memory, each with a copy of the unchanged process, which is first."""
+    """Split the changes into groups that fit in memory, each of which begins with a copy of the unchanged process."""
     as_is, change, delta = found[0]
     n = max(1, math.ceil((len(found) - 1) / max(1, most_alive - 1)))
     parts: list[list[tuple[A, SoakChange, Plan | None]]] = []
@@ -126,7 +126,7 @@ def experiments(
     *,
     growing: bool,
 ) -> list[SoakExperiment]:
-    """Return the result of each change of a group, compared with the unchanged model, which is first.
+    """Return the results of a group: the unchanged model first, then each change compared with it.
 
     Args:
         soaked: The processes.
@@ -168,7 +168,7 @@ def _has_points(soaked: ProcessMemory) -> bool:
 
 
 def _with_latency(made: SoakExperiment, as_is: ProcessMemory, changed_: ProcessMemory) -> SoakExperiment:
-    """Return the experiment with the latency ratio over the second half of the turns, if there are enough."""
+    """Return the experiment with the latency ratio over the second half of the turns, if these are enough."""
     pairs = [
         (one.latency_ns, other.latency_ns)
         for one, other in zip(changed_.points, as_is.points, strict=False)

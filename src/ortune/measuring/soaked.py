@@ -1,4 +1,4 @@
-"""Conversion of soaked processes' memory to series for statistics and to records."""
+"""Converts the memory of soaked processes to series for statistics, and to records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.stats.growth import Series
 
 
 def settled_call(soaked: Sequence[ProcessMemory]) -> float:
-    """Return the number of the call by which all processes had seen all of their sizes."""
+    """Return the number of calls after which every process had seen all of its sizes."""
     return float(
         max((step.first_call for each in soaked if each.done for step in each.done.steps), default=0)
     )
@@ -26,7 +26,7 @@ def was_called(soaked: ProcessMemory) -> bool:
 
 
 def first_bytes(soaked: ProcessMemory) -> int:
-    """Return the memory after the first turn with calls, in bytes."""
+    """Return a process's memory in bytes after its first turn with calls."""
     return next(point.held_bytes or 0 for point in soaked.points if point.calls)
 
 
@@ -50,7 +50,7 @@ def as_series(soaked: ProcessMemory) -> soaks.SoakSeries:
 
 
 def growth_figure(judged: soaks.Judged, recreate: int) -> GrowthFigure:
-    """Return the growth as a record; ``recreate`` is the number of calls per session, 0 if it is kept."""
+    """Return the growth as a record; ``recreate`` is the number of calls per session, or 0 if sessions are kept."""
     found = judged.growth
     per_call = found.per_call or 0.0
     undecided = found.trend == "undecided"

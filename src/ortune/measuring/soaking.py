@@ -1,4 +1,4 @@
-"""A soak: processes that call a model for a long time, alive together and taking turns, and their memory."""
+"""Soaks a model: processes that are alive together call it in turn for a long time, and report their memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import load
 
 POINTS = 96
-"""Number of points per process that should fit in its time."""
+"""Preferred number of memory points per process."""
 SHORTEST_TURN_S, LONGEST_TURN_S = 0.03, 20.0
 HANG_TIMES = 20.0
-"""Multiple of the whole soak's duration after which a process is called a hang."""
+"""Multiple of the whole soak's duration after which a process counts as hanging."""
 
 Schedule = Callable[[int, Sequence[int]], ArrivalSchedule]
-"""Function from a number of calls and a seed to their start times."""
+"""Function that returns the start times of a number of calls, drawn with the given seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +34,11 @@ class SoakArm:
     Attributes:
         arm: Plan, model and inputs.
         fresh: Inputs with new values in each call.
-        seed: Seed of the order of sizes and of the values; equal seeds give equal calls.
-        recreate: Calls after which the sessions are created again; 0 keeps them.
+        seed: Seed of the order of sizes and of the input values; equal seeds give equal calls.
+        recreate: Number of calls after which sessions are created again; 0 to keep them.
         trim: Whether to return the allocator's free pages after each turn.
         nodes: Whether ONNX Runtime records the memory of each node.
-        callers: Threads that call each session; None for as many as in the workload.
+        callers: Number of threads that call each session; None for the workload's number.
     """
 
     arm: Arm
@@ -59,7 +59,7 @@ class ProcessMemory:
     """The memory of one process.
 
     Attributes:
-        points: Memory after each turn; the first one is before any call.
+        points: Memory after each turn; the first point is before any call.
         done: Final report of the process; None if it failed.
     """
 
@@ -72,9 +72,9 @@ class SoakedProcess(ProcessMemory):
     """The results of one process of a soaked model.
 
     Attributes:
-        wanted: Its configuration.
-        failure: The error that ended it early; None if there was none.
-        counted: Number of calls, and the index of the last one's size.
+        wanted: The configuration of the process.
+        failure: The error that ended the process early; None if there was none.
+        counted: Number of calls, and index of the last call's size.
         nodes: The memory of each node, if it was recorded.
     """
 
@@ -85,7 +85,7 @@ class SoakedProcess(ProcessMemory):
 
     @property
     def name(self) -> str:
-        """Name of the process in the answer."""
+        """Name of the process in the result."""
         return self.wanted.arm.name
 
 
@@ -94,13 +94,13 @@ class ModelSoak:
 
     Args:
         opened: The experiment.
-        measuring: The model with its inputs, settled.
+        measuring: The model, with settled inputs.
         arms: The processes.
         total_s: Seconds for all processes together, which determine the length of a turn.
         schedule: Start times of calls; None if each call follows the previous one.
 
     Attributes:
-        goes_on: Whether the soak continues without processes that failed, as long as the first one lives.
+        goes_on: Whether the soak continues without failed processes, as long as the first process is alive.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class ModelSoak:
 
         Args:
             until_s: Time on the budget's clock, in seconds.
-            progress: Called with the calls of each process, and the memory of the largest in bytes.
+            progress: Called with the number of calls of each process, and the memory of the largest process in bytes.
         """
         watch, budget = self.opened.watch, self.opened.budget.running
         round_s = 0.0  # estimated duration of the next round
@@ -164,13 +164,13 @@ class ModelSoak:
 
     @property
     def all_alive(self) -> bool:
-        """Whether all processes are alive; with ``goes_on``, whether the first one is."""
+        """Whether all processes are alive; with ``goes_on``, whether the first process is."""
         if self.goes_on:
             return bool(self._live) and self._live[0][1].live and self._live[0][0] is self.soaked[0]
         return all(process.live for _, process in self._live) and len(self._live) == len(self.soaked)
 
     def _round(self, calls: int) -> float:
-        """Run one turn of each process, in random order; return the duration in seconds."""
+        """Run one turn of ``calls`` calls in each process, in random order; return the duration in seconds."""
         self._rounds += 1
         took_s = 0.0
         live = [each for each in self._live if each[1].live]
@@ -187,7 +187,7 @@ class ModelSoak:
         return took_s
 
     def close(self) -> list[SoakedProcess]:
-        """Let each process report, end all of them, and return the results."""
+        """Let each process report, end all processes, and return the results."""
         try:
             for _, process in self._live:
                 if process.live and process.points:
@@ -233,7 +233,7 @@ class ModelSoak:
 
 
 def turn_s(n: int, total_s: float) -> float:
-    """Return the preferred seconds of a turn of each of ``n`` processes that soak for ``total_s`` together."""
+    """Return the preferred seconds of one process's turn, if ``n`` processes soak for ``total_s`` together."""
     return min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (n * POINTS)))
 
 
@@ -243,7 +243,7 @@ def turn_limits(total_s: float) -> Limits:
 
 
 def long_enough(soaked: Sequence[ProcessMemory], turn_s: float, took_s: float) -> bool:
-    """Return whether the last round consisted mostly of calls, not overhead, and was long enough.
+    """Return whether the last round was long enough, and consisted mostly of calls rather than overhead.
 
     Args:
         soaked: The processes.
@@ -256,7 +256,7 @@ def long_enough(soaked: Sequence[ProcessMemory], turn_s: float, took_s: float) -
 
 
 def as_is(measuring: Measuring, fresh: tuple[FreshInput, ...], n: int, recreate: int) -> list[SoakArm]:
-    """Return n processes of the unchanged side, each with different calls."""
+    """Return the arms of ``n`` processes of the unchanged side, each with different calls."""
     base = measuring.arm("as-is")
     return [
         SoakArm(

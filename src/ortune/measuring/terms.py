@@ -1,4 +1,4 @@
-"""The terms of a measurement, from a verb's options: inputs, budget, waiting and store."""
+"""The terms of a measurement, which a verb's options set: inputs, budget, waiting and store."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Terms:
         feeds: Inputs of the model, and its load.
         common: Plan with the settings of all sides.
         browser: Browser for pages; None for verbs without pages.
-        machines: Whether sides may run on different machines, because these are compared.
+        machines: Whether sides may run on different machines, because the verb compares machines.
         timed: Whether times are measured. Other verbs neither wait for another ortune nor delay it.
-        wait: Whether to wait for another ortune that measures.
-        wait_quiet_s: Maximum seconds to wait for a machine with CPUs that other programs do not use; 0 for none.
+        wait: Whether to wait while another ortune measures.
+        wait_quiet_s: Maximum seconds to wait until other programs stop using the CPUs; 0 not to wait.
         budget_s: Maximum seconds of the measurement; None without a limit.
         stored: Whether results are stored.
-        folder: Folder of the store; None for the usual one.
+        folder: Folder of the store; None for the usual folder.
     """
 
     feeds: InputOptions = field(default_factory=InputOptions)
@@ -43,7 +43,7 @@ class Terms:
 
     @property
     def rewriting(self) -> Limits:
-        """Limits of a rewrite: those of the model's first run, or the usual ones without a budget."""
+        """Limits of a rewrite: the limits of the model's first run if there is a budget, otherwise the usual limits."""
         if self.budget_s is None:
             return USUAL_LIMITS
         return Limits(load_s=max(LEAST_LOAD_S, self.budget_s))

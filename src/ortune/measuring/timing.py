@@ -1,4 +1,4 @@
-"""The length of a trial: its turns, from the cost of a process and of a run, and how they are shortened."""
+"""Determines the length of a trial in turns, from the cost of a process and of a run, and shortens turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pi
 
 
 def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
-    """Return the timing of a process, from the cost of a process and of a run (Kalibera and Jones 2013)."""
+    """Return the timing of later trials, from a trial's cost of a process and of a run (Kalibera and Jones 2013)."""
     cases = trial.done.cases
     run_ns = sum(float(np.median(c.latency_ns)) for c in cases)
     # The cost of a run of every case: its latency and the gap after it.
@@ -63,12 +63,12 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
 
 
 def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
-    """Return the turns of a group's trials, before its noise is known.
+    """Return the turns of a group's trials, before the noise of groups is known.
 
     Args:
-        process_ns: Nanoseconds of a trial before its first timed run.
-        cost_ns: Nanoseconds of a run of every case by every caller, including the gap.
-        awake_runs: Number of runs after which it runs as if it had not rested.
+        process_ns: Time of a trial before its first timed run.
+        cost_ns: Time in which every caller runs every case once, including the gap.
+        awake_runs: Number of runs after which the effect of a rest between turns is gone.
     """
     low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
     # A model of 0.5 ms runs 40 times per turn, one of 5 ms 8 times.
@@ -82,22 +82,23 @@ def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
 
 
 def turns_ns(turns: Turns, run_ns: float) -> float:
-    """Return the nanoseconds of the turns of one trial."""
+    """Return the duration of one trial's turns in nanoseconds."""
     return turns.rounds * (turns.runs + turns.unmeasured) * run_ns
 
 
 def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, least_runs: int = 0) -> Turns:
-    """Return the turns cut to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
+    """Return the turns shortened to fit: first to fewer rounds, then to fewer runs, then to two rounds, the minimum.
 
-    The number of runs stays if all turns are short compared with the start: cutting them would hardly shorten a trial,
-    and a model of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
+    The number of runs is kept if all turns are short compared with the start: fewer runs would hardly shorten a trial,
+    and a model with a latency of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
 
     Args:
         turns: The turns without a limit.
-        start_ns: Nanoseconds of a trial before its first turn.
-        run_ns: Nanoseconds of a run of every case.
-        most_ns: Maximum nanoseconds of a trial.
-        least_runs: Minimum runs of a trial, for a tail percentile; if given, only rounds are cut. 0 for none.
+        start_ns: Time of a trial before its first turn.
+        run_ns: Time of a run of every case.
+        most_ns: Maximum time of a trial.
+        least_runs: Minimum number of runs of a trial, for a tail percentile, for which only rounds are reduced; 0 for
+            no minimum.
     """
     least = max(LEAST_SHORT, -(-least_runs // turns.runs))
     for rounds, runs in ((least, turns.runs), (LEAST_SHORT, 2), (2, 2), (2, 1)):

@@ -22,13 +22,13 @@ class Watcher:
 
     Attributes:
         say: Receives sentences for the user.
-        stop: Called before every trial; True ends the race and reports the results so far.
+        stop: Called before every trial; returns True to end the race and report the results so far.
         step: Receives the current step, whenever it changes.
-        draw: Receives the lines of a drawing, for terminals that have room for it.
+        draw: Receives the lines of a drawing, for terminals with enough room.
         begin: Called when a wait ends without a result so far, so a stop takes effect immediately again.
         clock: Elapsed time since the invocation began.
         budget_s: Budget of the invocation; None without one.
-        machine: Creates the machine, as ``Machine`` does; a simulation provides its own. None for ``Machine``.
+        machine: Creates the machine to measure, for simulations; None for ``Machine``.
         configured: Options that a project's file has set, for the document.
         words: Returns the words of a message of the core; each verb sets it.
     """
@@ -45,7 +45,7 @@ class Watcher:
     words: Callable[[Message | str], str] = str
 
     def with_budget(self, budget_s: float | None) -> Watcher:
-        """Return a watcher with the same callbacks, which reports progress as a share of this budget."""
+        """Return a watcher with the same callbacks, which reports progress as a fraction of the given budget."""
         return replace(self, budget_s=budget_s)
 
     def tell(self, what: Message | str) -> None:

@@ -1,6 +1,6 @@
-"""Search for changes to a recorded application, most promising first, and evaluation of its blocks.
+"""Searches for changes to a recorded application, most promising first, and evaluates the blocks of the search.
 
-A block is one replay of each arm, in random order; ratios are candidate / recorded within a block.
+A block replays each arm once, in random order; ratios are candidate / recorded within a block.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ortune.stats.pairs import wilcoxon_interval
 from ortune.stats.student import t_quantile
 
 SCREEN_BLOCKS = 2
-"""Blocks of a stage, which only selects what to confirm."""
+"""Number of blocks of a stage, which only selects the changes to confirm."""
 LEAST_BLOCKS = 6
-"""Minimum blocks of a confirmation; fewer cannot give a 95 % interval without assumptions."""
+"""Minimum number of blocks of a confirmation; fewer give no 95 % interval without assumptions."""
 MOST_BLOCKS = 20
 WORTH = 0.02
-"""Minimum saving to recommend a change."""
+"""Minimum saving for which a change is recommended, as a fraction."""
 NOT_WORSE = 0.05
-"""Maximum increase of a metric that is not the deciding one."""
+"""Maximum increase of the metric that does not decide, as a fraction."""
 MEMORY_WORSE = 0.10
-"""Increase of memory above which it is reported."""
+"""Increase of memory above which the increase is reported, as a fraction."""
 
 Verdict = Literal["faster", "not-shown", "inconclusive"]
 Form = Literal["lists", "strides", "batches"]
-"""Forms of a program's inputs that only its developers can change."""
+"""Forms of a program's inputs and calls that only its developers can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class ApplicationFacts:
         cpus: Number of CPUs of the machine.
         processes: Number of processes that run in parallel.
         shareable: Whether a process creates equal sessions several times.
-        pools: Whether a session has its own threads.
+        pools: Whether a session has its own thread pool.
         arena_off: Whether a session was created without the arena.
         many_shapes: Whether a session is called with several shapes.
         forms: Forms of the calls that a replay can change.
-        models: Number of candidates for each stage of one model: its execution providers or its rewrites.
+        models: Number of candidates in each stage that changes one model's execution provider or rewrites.
     """
 
     cpus: int
@@ -65,7 +65,7 @@ class ApplicationFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A ratio with its 95 % interval; the ends are None if there are too few blocks."""
+    """A ratio with its 95 % interval, whose limits are None if there are too few blocks."""
 
     value: float
     low: float | None = None
@@ -74,9 +74,9 @@ class Ratio:
 
 
 def stages(seen: ApplicationFacts) -> list[list[dict[str, Value | Literal["share"]]]]:
-    """Return the changes to try: each stage adds to what the previous stage kept.
+    """Return the changes to try in each stage, which are added to the changes that the previous stage kept.
 
-    Sharing sessions is ``{"share": "share"}``; all else are settings of every session.
+    ``{"share": "share"}`` means to share sessions; all other changes are settings of every session.
     """
     found: list[list[dict[str, Value | Literal["share"]]]] = []
     if seen.shareable:
@@ -93,7 +93,7 @@ def stages(seen: ApplicationFacts) -> list[list[dict[str, Value | Literal["share
 
 
 def n_plays(seen: ApplicationFacts) -> int:
-    """Return the number of replays that a budget should allow: a pilot, the stages, a confirmation, and the forms."""
+    """Return the number of replays that a budget should allow: for pilot, stages, confirmation, and forms."""
     sizes = [*map(len, stages(seen)), *seen.models]
     stages_plays = sum(SCREEN_BLOCKS * (1 + size) for size in sizes)
     return 2 + stages_plays + 3 * LEAST_BLOCKS + 2 * LEAST_BLOCKS * len(seen.forms)
@@ -105,11 +105,11 @@ KINDS: Mapping[str, ReplayedKind] = {
     ARENA.name: "arena",
     PATTERNS.name: "patterns",
 }
-"""The kind of gain by setting."""
+"""The kind of gain that a setting can have."""
 
 
 def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:
-    """Return the ratio of paired values, one pair per block."""
+    """Return the ratio new / base of paired values, one pair per block, with its interval."""
     logs = np.log(np.asarray(new, dtype=float) / np.asarray(base, dtype=float))
     n = len(logs)
     if n >= LEAST_BLOCKS:
@@ -130,12 +130,12 @@ def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:
 
 
 def score(cpu: Ratio, wall: Ratio, *, busy: bool) -> float:
-    """Return the value that a stage minimizes: CPU time if other programs use the CPUs, else the mean of both."""
+    """Return the ratio that a stage minimizes: that of CPU time on a busy machine, else the geometric mean of both."""
     return cpu.value if busy else math.sqrt(cpu.value * wall.value)
 
 
 def is_same(again: Sequence[float], base: Sequence[float]) -> bool:
-    """Return whether the A/A check passes: the recorded settings do not differ from themselves."""
+    """Return whether the A/A check passes: two plays with the recorded settings do not differ."""
     return identical_control(np.log(np.asarray(again, dtype=float) / np.asarray(base, dtype=float))).ok
 
 
@@ -143,7 +143,7 @@ def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
     """Return the verdict of a confirmation.
 
     On a busy machine only CPU time decides, unless the time in ONNX Runtime is known to increase. Otherwise one of the
-    two must decrease, and the other must not increase.
+    two times must decrease, and the other must not increase.
     """
     if cpu.n_blocks < LEAST_BLOCKS or cpu.high is None or wall.high is None:
         return "inconclusive"
@@ -159,5 +159,5 @@ def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
 
 
 def _without(ratio: Ratio) -> Verdict:
-    """Return "not-shown" if an interval excludes a saving worth recommending, else "inconclusive"."""
+    """Return "not-shown" if the interval excludes a saving worth recommending, else "inconclusive"."""
     return "not-shown" if ratio.low is not None and ratio.low > 1 - WORTH else "inconclusive"

@@ -12,15 +12,15 @@ from ortune.search.figures import trial_log_ratio
 
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
 LETTERS = {BASE: "A", NEW: "B"} | {f"{NEW}-{letter.lower()}": letter for letter in "CDEFGH"}
-"""Letters of the sides of a comparison, by arm: A for the base."""
+"""Letters of the sides of a comparison, by arm; A is the base."""
 TRIAL_FAILED = "a trial in it failed"
 CONTROLS_FAILED = "its calibration failed"
 AWAKE_SHARE = 0.2
-"""Minimum share of CPU time in the waiting time of trials to warn about; thread clocks are coarse."""
+"""Minimum fraction of the waiting time of trials that is CPU time for a warning; thread clocks are coarse."""
 
 
 def measured(blocks: Sequence[Block], arm: str) -> list[Measured]:
-    """Return an arm's completed trials in the blocks that count, in order."""
+    """Return an arm's measured trials in blocks that were not dropped, in order."""
     return [
         t.outcome
         for b in blocks
@@ -38,7 +38,7 @@ def failures(blocks: Sequence[Block], arm: str) -> list[Failed]:
 def log_ratios(
     blocks: Sequence[Block], arm: str, statistic: str, *, base: str = BASE, case: str | None = None
 ) -> np.ndarray:
-    """Return log(arm / base) of every counted block with both arms, in order; shape (n,)."""
+    """Return log(arm / base) of every block with both arms that was not dropped, in order; shape (n,)."""
     ratios = (log_ratio(block, arm, statistic, base=base, case=case) for block in blocks if not block.dropped)
     return np.asarray([ratio for ratio in ratios if ratio is not None], dtype=float)
 
@@ -46,7 +46,7 @@ def log_ratios(
 def log_ratio(
     block: Block, arm: str, statistic: str, *, base: str = BASE, case: str | None = None
 ) -> float | None:
-    """Return log(arm / base) of one block; None if an arm is missing or the figure was not measured."""
+    """Return log(arm / base) of one block; None if an arm is missing or the statistic was not measured."""
     both = pair(block, arm, base)
     return trial_log_ratio(*both, statistic, case) if both else None
 
@@ -54,7 +54,7 @@ def log_ratio(
 def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] | None:
     """Return the trials of an arm and of the base that took turns; None if either was not measured.
 
-    If no base of the arm's group was measured, the block's first one is returned.
+    If no base trial in the arm's group was measured, the block's first base trial is returned.
     """
     ours = next((t for t in block.trials if t.arm == arm and isinstance(t.outcome, Measured)), None)
     bases = [t for t in block.trials if t.arm == base and isinstance(t.outcome, Measured)]
@@ -69,7 +69,7 @@ def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] 
 
 
 def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Measured, Measured]]:
-    """Return the pairs of all counted blocks that have one."""
+    """Return the pairs of trials in all blocks that have a pair and were not dropped."""
     trials = (pair(block, arm, base) for block in blocks if not block.dropped)
     return [both for both in trials if both is not None]
 
@@ -77,8 +77,8 @@ def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Mea
 def awake_warning(blocks: Sequence[Block]) -> list[messages.Message]:
     """Return a warning if trials did not sleep during the turns of others.
 
-    The criterion is the median over trials of CPU time / waiting time, so a single trial that was caught between two
-    turns has no effect.
+    The criterion is the median over trials of CPU time / waiting time, so that a single trial that was caught between
+    two turns has no effect.
     """
     done = [t.outcome.done for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]
     # For shorter waits, one tick of the kernel's CPU accounting (up to 10 ms) could exceed AWAKE_SHARE.
@@ -90,9 +90,9 @@ def awake_warning(blocks: Sequence[Block]) -> list[messages.Message]:
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, statistic: str) -> np.ndarray:
-    """Return an arm's recorded waits as log(with / without), one per counted block; shape (n,).
+    """Return log(with / without) of an arm's recorded waits, one per block that was not dropped; shape (n,).
 
-    In terms of the statistic, so a wait that was interrupted itself does not affect a median.
+    The logarithm is of the statistic, so that one wait that was itself interrupted does not affect a median.
     """
     waits = []
     for trial in measured(blocks, arm):

@@ -1,4 +1,4 @@
-"""Pruning and confirmation: only a confirmed difference may be claimed as a speed-up."""
+"""Ablates and confirms a winner; only a confirmed difference may be claimed as a speed-up."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ortune.stats import detect, intervals, pairs
 
 LEAST_PRUNE = 6
 CONTROL_EVERY = 8
-"""One in so many blocks of a confirmation includes the A/A control."""
+"""In a confirmation, every eighth block includes the A/A control, beginning with the first."""
 
 
 def ablation_blocks(n_parts: int) -> int:
-    """Return the blocks after which a part's gain can be significant.
+    """Return the number of blocks after which the gain of a part can be significant.
 
-    The smallest p is 2**-n, and Holm's limit is 0.05 / parts.
+    The smallest p of n blocks is 2**-n, and Holm's limit is 0.05 / parts.
     """
     # Example: five parts need 2**-n <= 0.05 / 5, so n >= log2(100) = 6.6: seven blocks.
     return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
 
 def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict[str, np.ndarray]]:
-    """Yield blocks that compare the winner with itself without each of its parts.
+    """Yield blocks that compare the winner with smaller plans, each of which lacks one part.
 
     Returns:
-        Log(smaller / winner) of each block, by the arm of the smaller plan; fewer blocks if time ran out.
+        log(smaller / winner) of each block, keyed by the smaller plan's arm; fewer blocks if time ran out.
     """
     first = len(race.blocks)
     for _ in range(ablation_blocks(len(without))):
@@ -56,19 +56,19 @@ def confirm(
     others: Sequence[Entry] = (),
     beyond_ns: float = 0.0,
 ) -> Steps[None]:
-    """Yield fresh blocks of baseline, winner and current plan; their number is fixed in advance.
+    """Yield fresh blocks of baseline, winner and current plan, in a number that is fixed in advance.
 
-    If a stop is requested, the confirmation ends with the ninth block or the current one. If blocks take longer than
-    expected, it ends with the ninth block within the time, and at the latest ``beyond_ns`` after it. This choice cannot
-    depend on the results: none are shown before the last block, and the duration of a block does not depend on which
-    side is called B.
+    After a stop request, the confirmation ends with the ninth block, or with the current block if that is later. If
+    blocks take longer than expected, it ends with the ninth block, which may exceed the time by ``beyond_ns``. The end
+    cannot depend on the results: none are shown before the last block, and the duration of a block does not depend on
+    which side is called B.
 
     Args:
         race: The race with the plans.
         winner: The plan to confirm.
         n_blocks: Number of blocks.
-        blocks: The list that the blocks are appended to.
-        others: Further plans in the same blocks; a block counts even if they fail.
+        blocks: List to which the blocks are appended.
+        others: Further plans in the same blocks; a block counts even if these fail.
         beyond_ns: Maximum overrun in nanoseconds for the ninth block.
     """
     needed = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
@@ -109,14 +109,14 @@ def confirm_alone(
     """Yield blocks of the winner and its reference with one process at a time, as the winner will be used.
 
     Taking turns could hide a gain or loss of a process that runs alone (warm caches, higher clock rates). As many
-    blocks run as fit into the time left, or none below ``LEAST_ALONE``.
+    blocks run as fit in the time left, or none if fewer than ``LEAST_ALONE`` fit.
 
     Args:
         race: The race with the plan.
         winner: The confirmed plan.
         first: Index of the first block.
-        trial_ns: Duration of a trial in nanoseconds.
-        blocks: The list that the blocks are appended to.
+        trial_ns: Duration of a trial.
+        blocks: List to which the blocks are appended.
     """
     # The reference is what the user would replace: the current plan if there is one.
     arms = (CURRENT if race.with_current else BASE, winner.arm)
@@ -141,9 +141,10 @@ def compare(
     delta: float = 0.01,
     controlled: bool = True,
 ) -> Comparison | None:
-    """Compare two arms by the exact Wilcoxon signed-rank test with the Hodges-Lehmann interval; None without blocks.
+    """Compare two arms by the exact Wilcoxon signed-rank test; return None without blocks.
 
-    With fewer blocks than a confirmation has, or blocks without controls, the verdict is "inconclusive".
+    The interval is Hodges-Lehmann's. The verdict is "inconclusive" if there are fewer blocks than a confirmation needs,
+    or no controls.
     """
     d = log_ratios(blocks, arm, statistic, base=base)
     if len(d) == 0:

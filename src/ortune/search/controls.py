@@ -1,4 +1,4 @@
-"""Calibration: evaluation of the controls, and the choice of statistic and scale."""
+"""Evaluates the controls of a calibration, and chooses the statistic and scale."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
 LEAST_BLOCKS = 6
-"""Minimum blocks of a calibration that runs out of time."""
+"""Minimum number of blocks of a calibration that runs out of time."""
 SPIKE_RATIO = 0.05  # the injected wait, as a share of each run
 BASE_FAILURES_ALLOWED = 1
 LEAST_FOR_P10 = 30
-"""Minimum runs per trial for the tenth percentile. With fewer it is one or two runs, and depends on chance: for a model
-of 200 ms it varied by 8.8 % between blocks, and the median of rounds by 1.7 %."""
+"""Minimum number of runs per trial for the tenth percentile, which with fewer is one or two runs and depends on chance.
+
+For a model with a latency of 200 ms it varied by 8.8 % between blocks, and the median of rounds by 1.7 %.
+"""
 INVALID = "invalid"  # error code if the controls failed: no verdict, exit code 3
 
 
@@ -39,9 +41,9 @@ class Judgement:
     """The result of a calibration.
 
     Attributes:
-        statistic: Statistic to compare: fixed by the objective, or the steadiest for latency.
+        statistic: Statistic to compare: fixed by the objective, or for latency the steadiest.
         scale: Robust scale of log ratios without a difference.
-        within, between: Variance of a round's log ratio within a block, and of blocks in addition to that.
+        within, between: Variance of a round's log ratio within a block, and additional variance between blocks.
     """
 
     statistic: str
@@ -57,14 +59,14 @@ class Judgement:
 
     @property
     def blind(self) -> bool:
-        """Whether an injected slowdown was not detected, so only clear differences can be claimed."""
+        """Whether an injected slowdown was not detected, so that only clear differences can be claimed."""
         return any(c.detected is False for c in self.controls)
 
 
 def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     """Evaluate the controls in the blocks of one calibration.
 
-    If ``fixed`` is None, choose the statistic too.
+    If ``fixed`` is None, the statistic is chosen, too.
     """
     # A wait within runs affects only these statistics; without it, the remaining difference is noise, as in
     # the A/A check.
@@ -93,18 +95,18 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
 
 
 def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
-    """Return a calibration result without controls: the usual statistic, which allows no claims."""
+    """Return a calibration result without controls, which has the usual statistic and allows no claims."""
     return Judgement(statistic=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 
 def _selectable_statistics(blocks: Sequence[Block]) -> Sequence[str]:
-    """Return the statistics that may be chosen for latency; the tenth percentile needs at least 30 runs per trial."""
+    """Return the statistics that may be chosen for latency; the tenth percentile requires ``LEAST_FOR_P10`` runs."""
     few = any(t.done.n_runs < LEAST_FOR_P10 for t in measured(blocks, IDENTICAL))
     return tuple(PAIRED) if few else LATENCIES
 
 
 def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, float]:
-    """Return the robust variance of a round's log(identical / base) within its block, and the rounds per block."""
+    """Return the robust variance of a round's log(identical / base) within its block, and the rounds in a block."""
     off: list[float] = []
     counts = []
     for ours, theirs in pairs(blocks, IDENTICAL):
@@ -118,12 +120,12 @@ def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, floa
 
 
 def mark_dropped(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks of a failed calibration marked as dropped, so they stay on record but are not used."""
+    """Return the blocks of a failed calibration marked as dropped, so that they are recorded but not used."""
     return [msgspec.structs.replace(b, dropped=b.dropped or CONTROLS_FAILED) for b in blocks]
 
 
 def calibration_error(*, again: bool) -> MeasurementError:
-    """Return the error after a failed calibration; ``again`` if it was the second one."""
+    """Return the error for a failed calibration; ``again`` is True for the second failure."""
     which = "the A/A check (identical configurations) or the sensitivity check (a known slowdown) failed"
     do = "stop other programs (ortune doctor shows the load), and try again"
     if again:
@@ -133,10 +135,10 @@ def calibration_error(*, again: bool) -> MeasurementError:
 
 
 def late_controls(ratios: np.ndarray) -> list[Control]:
-    """Return the A/A control over the whole session; empty if it ran only in the calibration.
+    """Return the A/A control over the whole session; [] if it ran only in the calibration.
 
     Raises:
-        MeasurementError: The control failed, so the machine became too noisy during the session.
+        MeasurementError: The control failed, because the machine became too noisy during the session.
     """
     if len(ratios) <= CALIBRATION_BLOCKS:
         return []
@@ -151,7 +153,7 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
 
 
 def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:
-    """Raise MeasurementError if the baseline, its copies, or another reference failed twice."""
+    """Raise MeasurementError if trials of the baseline, its copies or another reference failed twice."""
     failed = [
         t.outcome
         for b in blocks

@@ -1,6 +1,6 @@
-"""Comparison of new sides with one base: the number of blocks within a budget, and the verdicts.
+"""Compares new sides with one base: determines the number of blocks within a budget, and the verdicts.
 
-Several new sides run in the same blocks until each is decided, and share the error rate.
+Several new sides run in the same blocks until each is decided, and divide the error rate among them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Rules:
     Attributes:
         max_blocks: Maximum number of blocks, including those with controls.
         alpha: One minus the confidence level, for all new sides together.
-        delta_ratio: Half-width of the equivalence range, as a share.
-        threshold_ratio: Regression that a gate must detect, as a share; None without a gate.
-        control_every: After calibration, one in so many blocks includes the A/A control.
+        delta_ratio: Half-width of the equivalence range, as a fraction.
+        threshold_ratio: Regression that a gate must detect, as a fraction; None without a gate.
+        control_every: After calibration, every ``control_every``-th block includes the A/A control.
         statistic: Statistic fixed by the objective; None to let the calibration choose.
     """
 
@@ -44,7 +44,7 @@ class Rules:
     statistic: str | None = None
 
     def share(self, n_new: int) -> float:
-        """Return the ``alpha`` of each of several new sides, so their intervals hold together (Bonferroni)."""
+        """Return the ``alpha`` of each of ``n_new`` sides with which all intervals hold together (Bonferroni)."""
         return self.alpha / n_new
 
 
@@ -64,13 +64,13 @@ class Design:
 
 
 def least_blocks(alpha: float) -> int:
-    """Return the fewest blocks with which an exact test can be significant: its smallest p is 2 / 2**n."""
+    """Return the minimum number of blocks of an exact test, whose smallest p is 2 / 2**n."""
     # At 0.05 it is six: 2/2^5 is 0.063, and 2/2^6 is 0.031.
     return math.ceil(math.log2(2.0 / alpha))
 
 
 def overrun_s(total_s: float) -> float:
-    """Return the seconds by which a block may exceed a budget if there is no answer without it."""
+    """Return the seconds by which a block may exceed a budget if there is no result without the block."""
     return max(OVERRUN_SHARE * total_s, LEAST_OVERRUN_S)
 
 
@@ -78,14 +78,14 @@ def design(trials: float, rules: Rules, n_new: int = 1, *, late_trials: float = 
     """Return the design for a number of trials.
 
     If too few trials fit for a test with controls, or ``max_blocks`` is too small for any test, the controls are
-    omitted, since the test has priority over its checks. If not even the fewest blocks of a test fit, as many as fit
-    are run and reported.
+    omitted, since the test has priority over its checks. If not even the minimum number of blocks fits, the blocks that
+    fit are run and reported.
 
     Args:
-        trials: Number of trials that fit into the time left.
+        trials: Number of trials that fit in the time left.
         rules: Parameters of the verdict.
         n_new: Number of new sides.
-        late_trials: Trials by which a single block may end late; if it would end later, none runs.
+        late_trials: Number of trials by which a single block may exceed the time; if it would exceed more, none runs.
     """
     full, plain = 1 + n_new + len(CONTROLS), 1 + n_new
     least = least_blocks(rules.share(n_new))
@@ -109,11 +109,12 @@ def design(trials: float, rules: Rules, n_new: int = 1, *, late_trials: float = 
 
 @dataclass(slots=True, kw_only=True)
 class Duel:
-    """The state of a running comparison; ``ended`` is the reason why it stopped.
+    """The state of a running comparison.
 
     Attributes:
         arms: The new sides.
         live: New sides that are neither decided nor failed.
+        ended: Reason that the comparison stopped; "" while it runs.
         failed: Last failure of each side that failed too often.
         block_ns: Duration of each block so far, scaled to the base and one new side.
     """
@@ -131,7 +132,7 @@ class Duel:
     _series: dict[tuple[str, str, int], tuple[int, np.ndarray]] = field(default_factory=dict)
 
     def ratios(self, arm: str) -> np.ndarray:
-        """Return log(arm / base) of the counted blocks; cached, so each block is evaluated once."""
+        """Return log(arm / base) of the blocks that were not dropped; cached, so that each block is evaluated once."""
         # A failed calibration drops blocks that were evaluated before, and the next one may choose another
         # statistic. Both are part of the key, so a stale series is never extended.
         key = arm, self.statistic, self.calibrations
@@ -141,13 +142,13 @@ class Duel:
         return values
 
     def scale(self, arm: str) -> float:
-        """Return the robust scale of a new side's log ratios; of the controls' if there are few."""
+        """Return the robust scale of a new side's log ratios, or of the controls' if the side has few."""
         d = self.ratios(arm)
         return intervals.robust_scale(d) if len(d) >= 5 else (self.prior_scale or 0.0)
 
 
 def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
-    """Return whether the evidence decides the verdict, or that of the gate if there is one."""
+    """Return whether the evidence decides the verdict, or with a gate, the gate's result."""
     d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
     if not len(d):
         return False
@@ -174,7 +175,7 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
 
 
 def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
-    """Choose the test: exact also if time ended a sequential design before it could have shown anything."""
+    """Return the test: exact for a fixed design, and for a sequential design that ended too early for its own test."""
     n = len(duel.ratios(arm))
     # Changing the test afterwards is valid here, since time or the number of blocks ended the session,
     # independent of the results.
@@ -183,14 +184,14 @@ def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequen
 
 
 def _missing(duel: Duel, plan: Design, arm: str, alpha: float) -> int:
-    """Return the number of further blocks before any difference could be significant; 0 if there are enough."""
+    """Return the number of further blocks that any test needs; 0 if there are enough."""
     exact = _method(duel, plan, arm, alpha) == "sign-flip"
     least = least_blocks(alpha) if exact else evidence.least_blocks(alpha)
     return max(0, least - len(duel.ratios(arm)))
 
 
 def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -> float:
-    """Return the smallest effect that a number of blocks detects."""
+    """Return the smallest effect that ``n_blocks`` blocks can detect."""
     method = _method(duel, plan, arm, alpha)
     return detect.smallest_effect(
         duel.scale(arm), n_blocks, alpha, method=method, prior_scale=duel.prior_scale
@@ -200,9 +201,11 @@ def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -
 def gate(
     duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass", *, arm: str = NEW
 ) -> Gate:
-    """Return the answer of the gate: "fail" for a proven regression beyond the threshold, "pass" if it is ruled out.
+    """Return the gate with its answer.
 
-    Otherwise "undecided"; "no-answer" with too few blocks for any claim, and instead of a pass without controls.
+    The answer is "fail" for a proven regression beyond the threshold, "pass" if such a regression is ruled out, and
+    otherwise "undecided". With too few blocks for any claim, and instead of "pass" or "undecided" without controls, it
+    is "no-answer".
     """
     assert rules.threshold_ratio is not None
     theta = float(np.log1p(rules.threshold_ratio))
@@ -237,9 +240,9 @@ def gate(
 def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison]:
     """Return the comparison of every new side that was measured.
 
-    The intervals are simultaneous: all of them cover at the level of the session. Holm's correction tests further
-    differences with a larger share of the error rate once the first ones are proven. A difference that is significant
-    only by this correction has the interval at the level of its test.
+    The intervals are simultaneous: together they have the confidence level of the session. Once a difference is proven,
+    Holm's correction tests the others with a larger part of the error rate. A difference that is significant only by
+    this correction has the interval at the level of its test.
     """
     measured_arms = [arm for arm in duel.arms if len(duel.ratios(arm))]
     share = rules.share(len(duel.arms))
@@ -259,7 +262,7 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
 
 
 def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
-    """Return the p-value of "no difference"; for a sequential test, the inverse of the e-value."""
+    """Return the p-value of no difference; for a sequential test, the inverse of the e-value."""
     d = duel.ratios(arm)
     if _method(duel, plan, arm, alpha) == "sequence":
         return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
@@ -269,7 +272,7 @@ def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
 def conclude(
     duel: Duel, rules: Rules, plan: Design, *, arm: str = NEW, alpha: float | None = None
 ) -> Comparison:
-    """Return the comparison that the blocks support; the caller adds the guards."""
+    """Return the comparison of a new side with the base, without guards."""
     d, alpha = duel.ratios(arm), rules.alpha if alpha is None else alpha
     p = e_value = None
     method, missing = _method(duel, plan, arm, alpha), _missing(duel, plan, arm, alpha)
@@ -311,13 +314,13 @@ def conclude(
 def of_blocks(
     duel: Duel, rules: Rules, plan: Design, blocks: Sequence[Block], statistic: str, *, arm: str, alpha: float
 ) -> Comparison | None:
-    """Return the comparison of a new side by other blocks; None if none of them includes it."""
+    """Return the comparison of a new side from other blocks than the duel's; None if none includes the side."""
     other = dataclasses.replace(duel, blocks=list(blocks), statistic=statistic, _series={})
     return conclude(other, rules, plan, arm=arm, alpha=alpha) if len(other.ratios(arm)) else None
 
 
 def _n_dropped(duel: Duel, arm: str) -> int:
-    """Return the number of blocks that do not count for a new side: dropped, or with its own trial failed."""
+    """Return the number of blocks that do not count for a new side: dropped, or with a failed trial of the side."""
     return sum(
         bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
         for b in duel.blocks

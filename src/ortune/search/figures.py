@@ -1,6 +1,6 @@
-"""One figure per trial: definition of the statistics, computed from a measured trial.
+"""Defines the statistics, and computes the value of each from a measured trial.
 
-A figure over several input shapes is their mean with the workload's weights.
+For several input shapes, the value is the mean with the workload's weights.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ Statistic = Literal[
 ]
 
 PAIRED = {"paired": 0.5, "paired-low": 0.25}
-"""Statistics that compare turns of the same round, with the quantile of each turn's runs."""
+"""Statistics that compare turns of the same round, with the quantile over each turn's runs."""
 
 LATENCIES: tuple[Statistic, ...] = ("paired", "paired-low", "p10")
-"""Statistics for latency, the usual one first; calibration chooses the steadiest. If interference comes and goes, runs
-that are close in time are compared best. If another program uses a core all the time, each run is either disturbed or
-not, and undisturbed runs are compared best."""
+"""Statistics for latency, of which calibration chooses the steadiest; the first is the usual.
+
+If interference comes and goes, it is best to compare runs that are close in time. If another program uses a core all
+the time, each run is either disturbed or not, and it is best to compare undisturbed runs.
+"""
 
 WAITED = (*LATENCIES, "median", "mean", "p95")
-"""Statistics of run times, in which a wait within each run is visible."""
+"""Statistics of run times, which an injected wait in each run affects."""
 
 WORDS: dict[str, str] = {
     "paired": "p50 latency (median over rounds of the ratio of p50s within a round)",
@@ -77,17 +79,17 @@ STATISTICS: dict[Objective, Statistic | None] = {
 }
 
 TIMES = ("latency", "p95", "throughput")
-"""Objectives that a profile of steady runs can explain."""
+"""Objectives whose changes a profile of steady runs can explain."""
 
 
 OF_PAGES = ("first-result", "main-thread")
-"""Objectives that only pages have."""
+"""Objectives that exist only in browser pages."""
 
 OF_PLACES = (*OF_PAGES, "event-loop")
-"""Objectives that only pages, or only Node.js, have."""
+"""Objectives that exist only in browser pages or only in Node.js."""
 
 FROM_START = ("cold-start", "first-result")
-"""Objectives that are measured with one process at a time; the second is for pages."""
+"""Objectives that are measured with one process at a time; "first-result" is for browser pages."""
 
 
 def require_objective(name: str) -> None:
@@ -97,18 +99,18 @@ def require_objective(name: str) -> None:
 
 
 LEAST_PROCESSES = 6
-"""Minimum processes for a 95 % interval."""
+"""Minimum number of processes for a 95 % interval."""
 
 
 _QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9, "p95": 0.95}
 
 
 class CaseFigures(CaseTimes, frozen=True, kw_only=True):
-    """A case's times reduced to figures; ``latency_ns`` is empty.
+    """The times of a case reduced to its statistics; ``latency_ns`` is empty.
 
     Attributes:
         by_name: Quantiles and mean in nanoseconds, by statistic.
-        turns_ns: Quantile of each turn in nanoseconds, by statistic of ``PAIRED``.
+        turns_ns: Quantile of each turn in nanoseconds, by the statistics in ``PAIRED``.
     """
 
     n_runs: int
@@ -117,10 +119,10 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
 
 
 def without_latencies(block: Block) -> Block:
-    """Return the block with its trials' latencies reduced to figures.
+    """Return the block with its trials' latencies reduced to statistics, which take less memory.
 
-    A trial of a fast model makes twenty thousand runs, and a long race has thousands of trials. ``figure`` and
-    ``describe`` give the same results for both; ``samples`` and ``recorded_waits`` need the latencies.
+    A trial of a fast model has twenty thousand runs, and a long race has thousands of trials. ``figure`` and
+    ``describe`` give the same results for the reduced block; ``samples`` and ``recorded_waits`` need the latencies.
     """
     trials = []
     for trial in block.trials:
@@ -137,13 +139,13 @@ KEPT: dict[str, Callable[[MemoryKept], int | None]] = {
     "memory:idle": lambda kept: kept.idle_bytes,
     "memory:released": lambda kept: kept.released_bytes,
 }
-"""Figure by statistic of the memory after the runs."""
+"""Functions that return the memory after the runs in bytes, by statistic."""
 
 
 def figure(trial: Measured, statistic: str, case: str | None = None) -> float | None:
-    """Return the trial's figure in nanoseconds (bytes for memory); None if it was not measured.
+    """Return the value of a trial's statistic in nanoseconds, or in bytes for memory; None if it was not measured.
 
-    It is that of one input shape, or of the weighted mix; memory and CPU time are always of the whole trial.
+    The value is for one input shape, or for the weighted mix; memory and CPU time are always for the whole trial.
     """
     done = trial.done
     if statistic == "memory" or statistic in KEPT:
@@ -168,7 +170,7 @@ def figure(trial: Measured, statistic: str, case: str | None = None) -> float | 
 def trial_log_ratio(
     ours: Measured, theirs: Measured, statistic: str, case: str | None = None
 ) -> float | None:
-    """Return log(ours / theirs) of two trials of one group; None if one was not measured.
+    """Return log(ours / theirs) of two trials of one group; None if the statistic was not measured in both.
 
     Paired statistics compare each turn with the other trial's turn of the same round.
     """
@@ -182,7 +184,7 @@ def trial_log_ratio(
 
 
 def turns(trial: Measured, statistic: str, case: str | None = None) -> np.ndarray:
-    """Return the quantile of each turn in nanoseconds, in order; over several shapes, the weighted mean."""
+    """Return the quantile of each turn's runs in nanoseconds, in order, as a weighted mean over the shapes."""
     cases = [c for c in trial.done.cases if case is None or c.case == case]
     of_cases = [_turns(c, statistic) for c in cases]
     n = min((len(of_case) for of_case in of_cases), default=0)
@@ -204,11 +206,10 @@ def describe(
 ) -> Figures:
     """Return medians over the trials of one side, with the interquartile range.
 
-    The latency is always the median, for any objective; the objective's figure is a separate field. The trials of a
+    The latency is the median for every objective; the objective's statistic is a separate field. The trials of a
     block load at the same time, so load and first run are taken from the trials in ``alone`` if there are any. If
-    starts are compared, each trial of a block runs alone already. Trials of pages that logged every step are used only
-    if there are no others. If the first load wrote a cache to disk, load and first run are those of trials that read
-    it.
+    starts are compared, each trial of a block runs alone anyway. Trials of pages with verbose logging are used only if
+    there are no others. If the first load wrote a cache to disk, load and first run are from trials that read it.
     """
     starts = trials if statistic in FROM_START else alone or trials
     starts = [t for t in starts if not _logged(t)] or starts
@@ -254,12 +255,12 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def _logged(trial: Measured) -> bool:
-    """Return whether a page reported its placement, which requires verbose logging."""
+    """Return whether a page reported the placement of nodes, which requires verbose logging."""
     return trial.done.page is not None and bool(trial.done.placement)
 
 
 def _middle_half(trials: Sequence[Measured], statistic: str) -> tuple[float, float, float]:
-    """Return lower quartile, median and upper quartile over trials."""
+    """Return the lower quartile, median and upper quartile of a statistic over trials."""
     values = np.asarray([figure(t, statistic) or np.nan for t in trials])
     low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
@@ -290,7 +291,7 @@ def _turns(case: CaseTimes, statistic: str) -> np.ndarray:
 
 
 def _quantile(values: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    """Compute ``np.quantile`` over the last axis, bit for bit, in a quarter of the time; values must not be NaN."""
+    """Compute the same values as ``np.quantile`` over the last axis, but faster; the input must not contain NaN."""
     place = level * (values.shape[-1] - 1)
     below = int(place)
     above, share = min(below + 1, values.shape[-1] - 1), place - below
@@ -345,5 +346,5 @@ def _mix(cases: Sequence[CaseTimes], values: Sequence[float]) -> float:
 
 
 def _spread(case: CaseTimes) -> float:
-    """Return p90 over p10 within one process: the "variance" that users notice."""
+    """Return p90 / p10 of the runs in one process, the variation that users notice."""
     return _of_case(case, "p90") / _of_case(case, "p10")

@@ -1,4 +1,4 @@
-"""First turns of the plans in the calibration's blocks, and the plans for which a repeated calibration has time."""
+"""Chooses the plans that run their first trials in the calibration's blocks, and that fit if it is repeated."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from ortune.search.figures import LATENCIES
 from ortune.search.halving import Entry, Halving
 
 PLAINLY_SLOWER = 1.25
-"""Ratio to the default's latency in the first turns of the calibration, above which a plan gets no second ones
-there."""
+"""Ratio of a plan's latency to the default's in a calibration block, above which it runs in no further such block."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class FirstTurns:
     _ruled_out: set[str] = field(default_factory=set)
 
     def __call__(self) -> list[str]:
-        """Return the plans for the next block: those with the fewest turns, in the order of the race.
+        """Return the arms for the next block: the plans that ran in the fewest blocks, in the order of the race.
 
         The plan that is only timed is in each block, in addition to the others.
         """
@@ -45,7 +44,7 @@ class FirstTurns:
         return [*self.race.only_timed(CALIBRATION_BLOCKS), *(entry.arm for entry in chosen)]
 
     def count_turns(self, block: Block) -> None:
-        """Count the turns of a block's plans, and rule out those that are clearly slower."""
+        """Count the block for each of its plans, and rule out plans that are clearly slower."""
         for arm in {trial.arm for trial in block.trials} & self.race.entries.keys():
             self._turns[arm] = self._turns.get(arm, 0) + 1
             # The calibration has not chosen its statistic yet, so the usual one is used.
@@ -53,14 +52,14 @@ class FirstTurns:
                 self._ruled_out.add(arm)
 
     def restart(self, trial_ns: float) -> tuple[list[Entry], float]:
-        """Reset the turns for a repeated calibration, and remove the plans that no longer fit from the race.
+        """Reset the counts for a repeated calibration, and remove from the race the plans that no longer fit.
 
         Args:
-            trial_ns: Duration of a trial in nanoseconds.
+            trial_ns: Duration of a trial.
 
         Returns:
-            The removed plans, last proposed first; and the
-            nanoseconds by which the controls and the shortest confirmation exceed the budget.
+            The removed plans, in the order of the race, and the nanoseconds by which the controls and the shortest
+            confirmation exceed the budget.
         """
         race = self.race
         trials = race.left.ns / trial_ns - len(race.only_timed(CALIBRATION_BLOCKS)) * CALIBRATION_BLOCKS

@@ -1,4 +1,4 @@
-"""The fixed schedule: a calibration, then a fixed number of blocks of all arms, for diagnose and history."""
+"""A schedule with a calibration and a fixed number of blocks of all arms, for ``diagnose`` and ``history``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
 LEAST_EXPLORED = 6
-"""Minimum blocks without controls; fewer give no interval."""
+"""Minimum number of blocks without controls; fewer give no interval."""
 CONTROLS = 3
-"""Trials per block of the calibration: the base, its copy, and the base with a wait."""
+"""Number of trials in a calibration block: the base, its copy, and the base with a wait."""
 REPEATED = controls.LEAST_BLOCKS * CONTROLS
-"""Trials of the shortest calibration."""
+"""Number of trials of the shortest calibration."""
 
 
 def least_trials(n_changes: int, *, controlled: bool = True) -> int:
-    """Return the trials of the shortest session with a number of changes; without controls, of the blocks only."""
+    """Return the number of trials of the shortest session with ``n_changes`` changes, with or without controls."""
     if not controlled:
         return LEAST_EXPLORED * (1 + n_changes)
     # Example: one change. 18 + 9 x 3 = 45 trials.
@@ -29,18 +29,19 @@ def least_trials(n_changes: int, *, controlled: bool = True) -> int:
 
 
 def blocks_within(trials: float, n_arms: int, least: int = LEAST_BLOCKS) -> int:
-    """Return the number of blocks that fit into a number of trials, at least ``least`` and at most 40."""
+    """Return the number of blocks that fit in a number of trials, limited to between ``least`` and 40."""
     return max(least, min(MOST_BLOCKS, int(trials / (n_arms * FIXED_TIMES))))
 
 
 class Fixed(Schedule):
-    """Runs every arm with the base and its copy a fixed number of times; a stop ends it after a block.
+    """Runs all arms in a fixed number of blocks with the base and its copy; a stop ends the schedule after a block.
 
     Without controls, because they were not requested or did not fit, the blocks support no claim.
 
     Attributes:
-        arms: Arms of the blocks after the calibration: the base first and, with controls, its copy last.
-        n_blocks: Number of these blocks; set before the first one, since the calibration shows how long trials are.
+        arms: Arms of the blocks after the calibration: the base first, and with controls, its copy last.
+        n_blocks: Number of blocks after the calibration, which may be changed until the first of these, since the
+            calibration shows how long trials are.
         blocks: Blocks that ran after the calibration.
         controls: Controls of the calibration and of all blocks together.
     """
@@ -67,13 +68,13 @@ class Fixed(Schedule):
         )
 
     def note(self, block: Block, took_ns: int) -> None:
-        """Count a block, and keep it if it is not of the calibration."""
+        """Count a block, and add it to ``blocks`` unless it is of the calibration."""
         self._n_told += 1
         if block.phase == "confirm":
             self.blocks.append(block)
 
     def late(self, n_trials: int) -> bool:
-        """Return whether a block would end late; during calibration, whether too few blocks would fit after it."""
+        """Return whether a block would end too late, or during calibration, whether too few would fit afterwards."""
         after = LEAST_BLOCKS * len(self.arms) if self.judgement is None else 0
         return super().late(n_trials + after)
 

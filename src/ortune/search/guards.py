@@ -1,4 +1,4 @@
-"""Guards and per-shape results, computed from the same blocks as the verdict."""
+"""Computes guards and per-shape results from the blocks of the verdict."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 
 OF_MEMORY: dict[str, Literal["idle", "released"]] = {"memory:idle": "idle", "memory:released": "released"}
-"""Names of memory statistics in a list of changes."""
+"""Names of the memory statistics in a list of changes."""
 
 
 def guards(
     blocks: Sequence[Block], objective: Objective, *, arm: str = NEW, base: str = BASE
 ) -> tuple[Guard, ...]:
-    """Return mean, p95, memory and CPU time of an arm against the base, without the objective's own figure."""
+    """Return the guards for mean, p95, memory and CPU time of an arm relative to the base, except the objective's."""
     old = measured(blocks, base)
     both = pairs(blocks, arm, base)
     # A pair is (ours, theirs); the base comes first here.
@@ -47,10 +47,10 @@ def guards(
 def other_changes(
     blocks: Sequence[Block], statistic: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
-    """Return other changes: p50 if another time was compared, load time, and the other memory figures.
+    """Return further changes: p50 if another statistic was compared, load time, and idle and released memory.
 
-    The trials of a block load at the same time, unlike in use, unless starts are compared. So the load time is taken
-    from the blocks ``alone``, with one process at a time.
+    Except when starts are compared, the trials of a block load at the same time, unlike in use. So the load time is
+    taken from the blocks in ``alone``, which have one process at a time.
     """
     ratios_by_figure: dict[Literal["p50", "load", "idle", "released"], np.ndarray] = {}
     if statistic not in ("paired", "median"):
@@ -80,11 +80,11 @@ def other_changes(
 
 
 def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
-    """Return the guards that are reported for a plan but do not decide.
+    """Return the guards that are reported for a plan but do not affect the decision.
 
-    Another execution provider loads its own library: some 50 MB for OpenVINO, most of a gigabyte for a GPU driver, for
-    any model. Compared with a default of 100 MB, the guard would refuse every such plan, however fast. The memory is
-    reported with the verdict, as a cost of adopting the plan.
+    Another execution provider loads its own library, whatever the model: some 50 MB for OpenVINO, and most of a
+    gigabyte for a GPU driver. With a default of 100 MB, the guard would refuse every such plan, however fast. The
+    memory is reported with the verdict, as a cost of adopting the plan.
     """
     return () if plan.provider_names[0] == default.provider_names[0] else ("memory",)
 
@@ -92,10 +92,10 @@ def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
 def broken_guard(
     blocks: Sequence[Block], objective: Objective, allowed: Sequence[str], *, arm: str, base: str = BASE
 ) -> str:
-    """Return the guard that a plan in the race breaks, with the option that allows it; "" if there is none.
+    """Return a text about the guard that a plan breaks in the race, with the option that allows it; "" if none.
 
-    The confirmation would refuse the plan, so it need not be confirmed. No claim is made, so two blocks are enough,
-    with three in four beyond the limit. The p95 needs more runs than a race has.
+    The confirmation would refuse the plan, so it need not be confirmed. Since nothing is claimed, it is enough that
+    three quarters of two or more blocks exceed the limit. The p95 needs more runs than a race has.
     """
     for name in ("mean", "memory", "cpu"):
         if name == _own(objective) or name in allowed:
@@ -112,13 +112,13 @@ def broken_guard(
 
 
 def over_memory(trials: Sequence[Measured], limit_bytes: int | None) -> str:
-    """Return a clause on the largest peak memory of trials if it exceeds a limit; else ""."""
+    """Return a phrase with the largest peak memory of trials if it exceeds a limit; else ""."""
     peak = max((t.done.peak_bytes or 0 for t in trials), default=0)
     return f"peak {peak / 2**20:.0f} MiB" if limit_bytes is not None and peak > limit_bytes else ""
 
 
 def _own(objective: Objective) -> str:
-    """Return the figure that the objective improves, which is not a guard of it."""
+    """Return the statistic that the objective improves, which is not one of its guards."""
     return {"throughput": "mean"}.get(objective, objective)
 
 
@@ -137,9 +137,9 @@ def case_results(
     base: str = BASE,
     fixed: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Return the result of each shape of a mix; empty for a single shape.
+    """Return the result for each shape of a mix; () for a single shape.
 
-    ``fixed``: whether the number of blocks was fixed in advance (a confirmation), for a Wilcoxon interval.
+    With ``fixed``, for a number of blocks that was fixed in advance, the intervals are Wilcoxon's.
     """
     if len(work.cases) < 2 or not measured(blocks, arm) or statistic not in WAITED:
         return ()

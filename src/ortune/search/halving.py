@@ -1,8 +1,8 @@
-"""Successive halving of many plans with one baseline and few blocks; it selects but claims nothing. Used by ``tune``.
+"""Successive halving of many plans with one baseline and few blocks, which selects plans and claims nothing.
 
 Screening drops plans that are clearly slower in their first block, and halves the field by block medians after 2, 4 and
-8 blocks. Evidence only eliminates: plans that do not gain the smallest effect that matters, or that the leader beats.
-"Eliminated" means "not worth more time".
+8 blocks. Evidence is only used to eliminate plans, which means that they are not worth more time: plans without the
+smallest gain that matters, and plans that the leader beats. Used by ``tune``.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from ortune.stats import evidence
 CURRENT = "current"
 FAILURES_ELIMINATE = 2
 AT_ONCE = ("unsupported", "unknown-key", "timeout")
-"""Failures that eliminate a plan at once: those that would recur, and hangs, since the limit of one is thirty times a
-usual trial and a second would use up the budget."""
+"""Failures that eliminate a plan at once: failures that would recur, and timeouts, since the limit is thirty times the
+usual time of a trial and a second timeout would use up the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 USUAL_GAIN = 0.05
-"""Usual gain of a plan that helps, as a log ratio."""
+"""Usual gain of a plan that helps, as the magnitude of a log ratio."""
 PLANS_DIFFER = 0.03
-"""Usual standard deviation of the log ratios of plans."""
+"""Usual standard deviation of log ratios between plans."""
 NOISE = 2.0
-"""Standard errors of the difference of two plans within which neither is considered better."""
+"""Difference of two plans, in standard errors, below which neither is considered better."""
 PLAINLY = 6.0
-"""Multiple of a block's noise (at least ``PLAINLY_LEAST``) by which a first block rules a plan out."""
+"""Slowdown in the first block that eliminates a plan, as a multiple of the noise, which counts as ``PLAINLY_LEAST`` or
+more."""
 PLAINLY_LEAST = 0.05
 CONTROL_EVERY = 10
-"""In the race, one in so many blocks includes the A/A control, since a machine may become noisy after the
-calibration."""
+"""In the race, every tenth block includes the A/A control, since a machine may become noisy after the calibration."""
 
 
 def expected(prior: float) -> float:
-    """Return the expected log ratio of a plan with this prior."""
+    """Return the expected log ratio of a plan from the prior probability that it helps."""
     return -USUAL_GAIN * prior
 
 
@@ -54,9 +54,12 @@ def expected(prior: float) -> float:
 class Entry:
     """One plan in the race.
 
-    ``arm`` is its name in blocks. ``ratios`` are log(plan / baseline), one per block; ``trials`` are its completed
-    trials; ``expected`` is the assumed median of the ratios before there are any; ``worsens`` describes the guard that
-    it broke.
+    Attributes:
+        arm: Name of the plan in blocks.
+        expected: Assumed median of ``ratios`` before the first block.
+        ratios: log(plan / baseline), one per block.
+        trials: Measured trials of the plan.
+        worsens: Text about the guard that the plan broke; "" if none.
     """
 
     plan: Plan
@@ -77,46 +80,46 @@ class Entry:
 
     @property
     def live(self) -> bool:
-        """Whether it is still in the race."""
+        """Whether the plan is still in the race."""
         return self.status is None
 
     @property
     def is_sound(self) -> bool:
-        """Whether it neither failed nor gave wrong outputs."""
+        """Whether the plan neither failed nor had wrong outputs."""
         return self.status not in ("failed", "wrong-output")
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it failed so often, or in such a way, that it is not run again."""
+        """Whether the plan failed so often, or in such a way, that it is not run again."""
         at_once = any(failed.reason in AT_ONCE for failed in self.failures)
         return at_once or len(self.failures) >= FAILURES_ELIMINATE
 
     @property
     def median_log_ratio(self) -> float:
-        """Median log ratio so far; 0 (equal to the default) before the first block."""
+        """Median log ratio so far; 0, as for the default, before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
     def eliminate(self, status: PlanStatus, why: Reason) -> None:
-        """Remove it from the race, with the reason."""
+        """Remove the plan from the race, and store the reason."""
         self.status, self.why = status, why
 
 
 @dataclass(kw_only=True)
 class Halving(Schedule):
-    """Plans while they are halved, and plans built on the leaders; ``begin`` is called for each stage.
+    """The race: plans that are halved, and plans that are built from the leaders. ``begin`` is called for each stage.
 
-    The driver of the blocks makes a plan's model before its first block, and checks its outputs after it; a plan that
-    fails there is eliminated.
+    The driver of the blocks creates a plan's model before its first block, and checks the plan's outputs afterwards; a
+    plan that fails either is eliminated.
 
     Attributes:
-        worth: Smallest effect that matters, as a share.
+        worth: Smallest gain that matters, as a fraction.
         objective, allowed: The objective, and the guards that may be broken.
         limit_bytes: Peak memory that no process of a plan may exceed; None if there is no limit.
-        default: Plan that all plans are compared with.
+        default: Plan with which all plans are compared.
         statistic, scale: Statistic, and robust scale of the blocks' log ratios, from the calibration.
-        with_current: Whether the user's current plan is in every block too.
-        timed_only: The default if its outputs are wrong, timed for users who run it today; it is not a candidate.
-        earlier: Blocks of the calibration, in which plans ran too.
+        with_current: Whether the user's current plan is also in every block.
+        timed_only: The default if its outputs are wrong, which is timed for users who run it today, but no candidate.
+        earlier: Blocks of the calibration, in which plans ran as well.
         first_trial_ns: Expected duration of a trial before the first block.
         reserved: Trials that must still fit after any further block.
         took_ns: Duration of the last block.
@@ -141,7 +144,7 @@ class Halving(Schedule):
 
     @property
     def trial_ns(self) -> float:
-        """Expected nanoseconds of a trial: the median of the last ten blocks without hangs, with a margin."""
+        """Expected duration of a trial in nanoseconds: median of the last ten blocks, without hangs, plus a margin."""
         # One slow block does not predict the next, and remaining plans may load more slowly than earlier
         # ones.
         recent = self.costs_ns[-10:] or [self.first_trial_ns]
@@ -149,7 +152,7 @@ class Halving(Schedule):
 
     @property
     def all_blocks(self) -> list[Block]:
-        """All blocks in which plans ran: those of the calibration and of the race."""
+        """All blocks in which plans ran: the blocks of the calibration and of the race."""
         return [*self.earlier, *self.blocks]
 
     @property
@@ -158,7 +161,7 @@ class Halving(Schedule):
         return 2 if self.with_current else 1
 
     def add(self, entry: Entry) -> Entry:
-        """Add an entry unless its plan is there already, and return the entry of the plan."""
+        """Add an entry unless its plan is in the race already, and return the plan's entry."""
         entered = self.entries.get(entry.arm)
         if entered is None:
             self.entries[entry.arm] = entered = entry
@@ -167,9 +170,10 @@ class Halving(Schedule):
     def rank(self, entry: Entry) -> float:
         """Return the estimated log ratio by which plans are ranked; lower is better.
 
-        It is the median so far, shrunk towards 0 for few blocks (against a lucky pair), and towards the expected value
-        if blocks vary more than plans do. On a busy machine, two blocks contain less information about a plan than its
-        effect on other models: without the prior, chance led, and the usual winners got no second block.
+        The estimate is the median so far, shrunk towards 0 if there are few blocks (against lucky pairs), and towards
+        the expected value if blocks vary more than plans. On a busy machine, two blocks contain less information about
+        a plan than its effect on other models: without the prior, plans led by chance, and the usual winners got no
+        second block.
         """
         # A weighted mean, as with a normal prior: n blocks at the median, two at 0, and at the expected value
         # as many as the ratio of a block's variance to that between plans. Example: scale 3 % (a weight of
@@ -179,23 +183,23 @@ class Halving(Schedule):
         return (n * entry.median_log_ratio + doubt * entry.expected) / (n + 2 + doubt)
 
     def only_timed(self, n_blocks: int) -> list[str]:
-        """Return the arm of the plan that is only timed until it has ``n_blocks`` blocks; else an empty list."""
+        """Return the arm of the plan that is only timed, until it has ``n_blocks`` blocks; then []."""
         entry = self.timed_only
         if entry is None or entry.is_given_up or len(entry.ratios) >= n_blocks:
             return []
         return [entry.arm]
 
     def live(self) -> list[Entry]:
-        """Return the plans still in the race, best first."""
+        """Return the plans that are still in the race, best first."""
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
-        """Return whether a block of ``trials`` does not fit with the reserved time, or a stop was requested."""
+        """Return whether a stop was requested, or a block of that many trials does not fit before the reserved time."""
         fits = self.left.holds(trials + self.reserved, self.trial_ns, reserved_ns=self.kept_ns)
         return self.left.stop or not fits
 
     def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> Steps[None]:
-        """Halve plans by block medians; in each round, every remaining plan gets the same number of blocks."""
+        """Halve plans by block medians in rounds, after each of which all remaining plans have equally many blocks."""
         for target in rounds:
             field_ = [e for e in entries if e.live]
             while waiting := [e for e in field_ if self._needs(e, target)]:
@@ -205,7 +209,7 @@ class Halving(Schedule):
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
 
     def _needs(self, entry: Entry, blocks: int) -> bool:
-        """Return whether a plan needs more blocks; a clearly slower first block eliminates it."""
+        """Return whether a plan needs further blocks; eliminate it if its first block is clearly slower."""
         # One block eliminates a plan if it is slower by more than noise can explain; the time of a second
         # block is better used for others. One block never decides in favour of a plan.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
@@ -265,10 +269,10 @@ class Halving(Schedule):
             self.record_ratios(block)
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
-        """Keep the better half and plans within the noise of the best, since two unlucky blocks must not lose a winner.
+        """Keep the better half and plans within the noise of the best, so that two unlucky blocks do not lose a winner.
 
-        Plans of the better half are eliminated too if they are slower than the best and not faster than the default,
-        and so are plans that cannot win by the evidence, or that break a guard.
+        Plans of the better half are also eliminated if they are slower than the best and not faster than the default,
+        if they cannot win by the evidence, or if they break a guard.
         """
         ranked = sorted(
             (e for e in entries if not self.eliminate_by_guards(e)), key=lambda e: e.median_log_ratio
@@ -300,7 +304,7 @@ class Halving(Schedule):
         """Eliminate a plan that exceeds the memory limit, or worsens another metric more than its guard allows.
 
         Returns:
-            Whether it does.
+            Whether the plan was eliminated.
         """
         if peak := over_memory(entry.trials, self.limit_bytes):
             if entry.live:
@@ -324,7 +328,7 @@ class Halving(Schedule):
             entry.eliminate("eliminated", Reason(code="below-worth", share_ratio=self.worth))
 
     def record_failures(self, block: Block) -> None:
-        """Record the failures of a block and eliminate plans that failed too often."""
+        """Record the failures of a block, and eliminate plans that failed too often."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
             # A block without its baseline is dropped and the race continues, since a shortage of memory may
@@ -344,7 +348,7 @@ class Halving(Schedule):
             entry.ran = True
 
     def record_ratios(self, block: Block) -> None:
-        """Record the log ratios and trials of a counted block."""
+        """Record the log ratios and trials of a block that was not dropped."""
         for trial in block.trials:
             entry = self.entries.get(trial.arm)
             # A dropped block is dropped for all of its plans, since a rule that excludes single arms could
@@ -355,7 +359,7 @@ class Halving(Schedule):
                 entry.trials.append(trial.outcome)
 
     def _fail(self, failed: Entry, why: str) -> None:
-        """Eliminate a plan that fails, and every plan that contains it and has not run."""
+        """Eliminate a plan that fails, and all plans that contain it and have not run."""
         failed.eliminate("failed", Reason(code="error", text=why))
         for entry in self.entries.values():
             # A plan that already ran stays, since a further part may have fixed the failure.
@@ -366,7 +370,7 @@ class Halving(Schedule):
                 entry.eliminate("not-tried", Reason(code="part-of-a-failure", text=failed.plan.describe()))
 
     def _late(self, entries: Sequence[Entry], target: int) -> None:
-        """Mark plans as not tried that have too few blocks when time runs out within a round."""
+        """Mark as not tried the plans that have too few blocks when time runs out within a round."""
         for entry in entries:
             # Two blocks are the minimum to rank a plan; with them it keeps its rank, even if the round needs
             # more.

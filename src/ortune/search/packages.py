@@ -1,7 +1,8 @@
-"""Choice between the user's own packages and another one, which must gain enough to be adopted.
+"""Chooses between the user's packages and another package, which must gain enough to be adopted.
 
-Another build of ONNX Runtime replaces a package that an application was tested with. A plan that needs one is shipped
-only if it is faster than the best plan without it by ``Search.worth_adopting``; both are confirmed in the same blocks.
+Another build of ONNX Runtime replaces a package with which an application was tested. A plan that needs another build
+is shipped only if it is faster by ``Search.worth_adopting`` than the best plan without; both are confirmed in the same
+blocks.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from ortune.search.state import Search
 
 
 def alternative(search: Search, ranked: Sequence[Entry], winner: Entry) -> Entry | None:
-    """Return the fastest plan on the other side of the choice, to confirm with the winner; None if none gains.
+    """Return the plan to confirm with the winner; None if it gains too little.
+
+    It is the fastest plan with another package, or if the winner needs another package, the fastest plan without.
 
     Args:
         search: The search so far.
-        ranked: Sound plans, fastest first.
+        ranked: Plans that neither failed nor had wrong outputs, fastest first.
         winner: The plan to confirm.
     """
     if not search.packages:
@@ -36,9 +39,9 @@ def alternative(search: Search, ranked: Sequence[Entry], winner: Entry) -> Entry
 
 
 def choose(search: Search, winner: Entry, other: Entry) -> Entry:
-    """Return which of two confirmed plans to ship: the one with another package only if it gains enough.
+    """Return which of two confirmed plans to ship: the plan with another package only if it gains enough.
 
-    The other one becomes part of ``search.others``.
+    If ``other`` is chosen, it becomes ``search.winner``, and the winner becomes part of ``search.others``.
     """
     if other not in search.others or not winner.live:
         return winner
@@ -64,7 +67,7 @@ def worth_adopting(search: Search, comparison: Comparison | None) -> bool:
 
 
 def left_for_package(search: Search, entry: Entry, shipped: Plan) -> bool:
-    """Return whether a plan is faster than the shipped one, but by less than justifies its package."""
+    """Return whether a plan is faster than the shipped plan, but not by enough to justify its package."""
     if not search.needs_package(entry.plan) or search.needs_package(shipped) or entry not in search.others:
         return False
     comparison = search.comparison(entry.arm, search.winner.arm if search.winner else search.base)

@@ -1,7 +1,7 @@
-"""All shares and limits of the budgets of all verbs, in one table that the code and the documentation use.
+"""The table of all budget fractions and limits of all verbs, which the code and the documentation use.
 
-A share limits how much of something a phase may take, a minimum is granted in any budget, and a factor is a margin on
-an expected duration. Numbers that depend on counts (how many plans fit into a race) are in ``trial_counts``.
+A fraction limits how much of a budget a phase may take, a minimum is granted in any budget, and a factor is a margin on
+an expected duration. Numbers that depend on counts, such as how many plans fit in a race, are in ``trial_counts``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Phase:
 
     Attributes:
         name: Name of the phase.
-        verbs: Verbs that have it.
+        verbs: Verbs that have the phase.
         amount: The number.
         unit: Unit of the amount, for readers: "of the time left", "s", "times a trial".
         what: Purpose of the time, or reason for the limit.

@@ -1,4 +1,4 @@
-"""Decomposition and combination of plans."""
+"""Decomposes and combines plans."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ortune.records import Plan
 
 
 def removable_parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
-    """Return the settings and rewrites of a plan by name, each with the plan without it.
+    """Return (name, plan without it) for each setting and rewrite of a plan.
 
-    Parts of ``required`` and settings that keep outputs exact are excluded.
+    Parts of ``required``, and settings that keep outputs exact, are not included.
     """
     plans = []
     for name, value in plan.settings.items():
@@ -31,7 +31,7 @@ def removable_parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
 
 
 def with_only(plan: Plan, names: set[str], required: Plan) -> Plan:
-    """Return the plan with only the named settings and rewrites, those of ``required``, and strict values."""
+    """Return the plan with only the named settings and rewrites, the parts of ``required``, and strict values."""
     return msgspec.structs.replace(
         plan,
         settings={
@@ -44,13 +44,13 @@ def with_only(plan: Plan, names: set[str], required: Plan) -> Plan:
 
 
 def is_exact(plan: Plan) -> bool:
-    """Return whether a plan changes results by rounding at most."""
+    """Return whether a plan changes results at most by rounding."""
     classes = [rewrites.find(spec.name).safety for spec in plan.rewrites]
     return {*classes, *(knobs.find(name).safety_of(v) for name, v in plan.settings.items())} <= {"exact"}
 
 
 def merge(under: Plan, over: Plan) -> Plan:
-    """Return the combination of two plans; in conflicts, ``over`` wins."""
+    """Return the combination of two plans, in which ``over`` wins conflicts."""
     more = tuple(r for r in over.rewrites if r not in under.rewrites)
     return Plan(
         # In the user's order if nothing is added.
@@ -63,7 +63,7 @@ def merge(under: Plan, over: Plan) -> Plan:
 
 
 def with_change(plan: Plan, change: Plan, required: Plan) -> Plan | None:
-    """Return the plan with a change, which wins in conflicts; None if the two are incompatible."""
+    """Return the plan with a change, which wins conflicts; None if plan and change are incompatible."""
     merged = merge(plan, change)
     for name in plan.settings.keys() & change.settings.keys():
         sign = _joined_by(name)
@@ -99,5 +99,5 @@ def combined(plans: Sequence[Plan], required: Plan) -> Plan | None:
 
 
 def _joined_by(name: str) -> str:
-    """Return the separator of a setting with values that are joined; "" if one value replaces the other."""
+    """Return the separator of a setting whose values are joined; "" if one value replaces the other."""
     return knobs.find(name).joined_by

@@ -1,8 +1,8 @@
-"""Choice of the layers that stay in float: a walk from the fully quantized model towards float, in steps of layers.
+"""Chooses the layers that stay in float, by a walk from the fully quantized model towards float in steps of layers.
 
-The order is greedy: first layers that save no time, then those with the largest error for the time that they save.
-Errors of layers are assumed to add up like independent noise, by their squares. That only determines the order; every
-step that matters is measured, and around the final step single questions are tried again.
+The order is greedy: first the layers that save no time, then the layers with the largest error for the time that they
+save. Errors of layers are assumed to add up by their squares, like independent noise. The assumption only determines
+the order: every step that matters is measured, and single questions are tried again around the final step.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from dataclasses import dataclass, field
 Kept = frozenset[str]
 """Names of the layers in float."""
 ASKED_SHARE = 1 / 3
-"""Share of the questions that are measured although another model predicts their answers."""
+"""Fraction of the questions that are measured although another model predicts their errors."""
 FINER = 2.0
 """Weight of a measured question relative to a prediction from an earlier model."""
 FAR = 3.0
-"""Factor by which an error may deviate from its prediction, apart from a factor common to all."""
+"""Factor by which an error may deviate from its prediction, in addition to a factor that is common to all errors."""
 ALIKE = 1.1
-"""Ratio of savings relative to errors within which single observations cannot distinguish models."""
+"""Ratio of two models' worth within which single observations cannot distinguish the models."""
 AS_FAST = 1.01
-"""Ratio of times within which a smaller error is preferred; slower models are not shipped, since the tolerance allows
-the error."""
+"""Ratio of times within which the model with the smaller error is preferred. Slower models are not shipped, since the
+tolerance allows the error."""
 LEAST_SAVED = 0.03
-"""Minimum saving relative to float in a single observation."""
+"""Minimum saving in a single observation, as a fraction of the time in float."""
 LEAST = 1e-12
-"""Errors below it are considered equal."""
+"""Value below which errors are considered equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerSet:
-    """Layers that are decided together.
+    """A question: layers that are quantized or left in float together.
 
     Attributes:
         names: Names of the layers.
-        error: Error of the model's outputs if only these are quantized; infinite if that does not run.
-        saved_ns: Nanoseconds per run that quantizing them saves; negative if it costs time.
+        error: Error of the model's outputs if only these layers are quantized; infinite if that model does not run.
+        saved_ns: Nanoseconds per run that quantizing the layers saves; negative if it costs time.
         measured: Whether the error was measured; False if it is predicted from another model of the same structure.
     """
 
@@ -50,10 +50,10 @@ class LayerSet:
 def measured_errors(
     expected: Sequence[float | None], measure: Callable[[int], float | None], otherwise: float
 ) -> tuple[list[tuple[float, bool]], bool]:
-    """Return the error of each question with whether it was measured, and whether there was time for all measurements.
+    """Return (error, whether it was measured) for each question, and whether there was time for all measurements.
 
-    Questions without a prediction are measured, and a third of the others, those with the largest errors. If one of
-    these deviates far from its prediction, the predictions are not used and everything is measured.
+    Questions without a prediction are measured, and a third of the others, which have the largest predicted errors. If
+    one of these errors deviates far from its prediction, the predictions are not used and everything is measured.
 
     Args:
         expected: Predicted errors from an earlier model; None for new questions.
@@ -88,7 +88,7 @@ def measured_errors(
 
 
 def float_order(questions: Sequence[LayerSet]) -> list[LayerSet]:
-    """Return the order in which layers go back to float: those that save nothing first, then by error for time."""
+    """Return the order in which questions go back to float: those that save nothing, then by error per saved time."""
 
     def worth(question: LayerSet) -> float:
         # Squared, since independent errors add up by their squares.
@@ -98,7 +98,7 @@ def float_order(questions: Sequence[LayerSet]) -> list[LayerSet]:
 
 
 def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[list[int]]:
-    """Group layers into at most ``most`` questions: equal kinds together, then the cheapest neighbours.
+    """Group layers into at most ``most`` questions: layers of equal kind, then the neighbours with the least time.
 
     Args:
         kinds: Kind of each layer's structure, in graph order.
@@ -124,7 +124,7 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
 def grouped_like(
     asked: Sequence[Sequence[str]], kinds: Sequence[str], times_ns: Sequence[float], most: int
 ) -> list[list[int]]:
-    """Group layers like an earlier model's questions, and the remaining layers like ``merged``.
+    """Group layers into the questions of an earlier model, and the remaining layers as ``merged`` does.
 
     A third of the earlier questions is measured again. If there is time for many more questions than the earlier model
     had, its groups are not used.
@@ -146,12 +146,13 @@ def grouped_like(
 
 @dataclass(slots=True, kw_only=True)
 class QuantizationWalk:
-    """The walk of one quantization method, with its measured errors.
+    """The walk towards float for one quantization method, with the errors measured so far.
 
     Attributes:
         questions: Questions in the order in which their layers go back to float.
-        measure: Returns the error with these layers in float; infinite if it does not run, None if no time is left.
-        errors: Measured errors, including that of the fully quantized model.
+        measure: Returns the error with these layers in float; infinite if the model does not run, None if no time is
+            left.
+        errors: Measured errors by the layers in float, which include the fully quantized model's.
     """
 
     questions: Sequence[LayerSet]
@@ -163,7 +164,7 @@ class QuantizationWalk:
         return frozenset(name for question in self.questions[:count] for name in question.names)
 
     def error(self, kept: Kept) -> float | None:
-        """Return the error, measured once; None if no time is left."""
+        """Return the error with these layers in float, which is measured once; None if no time is left."""
         if kept not in self.errors:
             error = self.measure(kept)
             if error is None:
@@ -173,11 +174,11 @@ class QuantizationWalk:
 
     @property
     def free(self) -> int:
-        """Number of steps that cost no time."""
+        """Number of steps at the start of the walk that make the model no slower."""
         return sum(question.saved_ns <= 0 for question in self.questions)
 
     def within(self, limit: float) -> Kept | None:
-        """Return the first step within the error limit, by bisection; None if there is none or no time was left."""
+        """Return the layers in float at the first step within the error limit, by bisection; None if none was found."""
         # Bisection assumes that the error decreases along the walk. If not, the returned step is still within
         # the limit, as measured; only an earlier step may be missed.
         low, high = self.free, len(self.questions)
@@ -194,9 +195,9 @@ class QuantizationWalk:
         return best
 
     def refined(self, kept: Kept, limit: float) -> Kept:
-        """Return the layers in float after quantizing single questions again that the limit does not need in float.
+        """Return the layers in float after single questions that the limit allows were quantized again.
 
-        Questions that save the most time are tried first; then the halves of those that had to stay.
+        Questions that save the most time are tried first, then the halves of questions that had to stay in float.
         """
         waiting = [
             question for question in self.questions if question.saved_ns > 0 and kept >= set(question.names)
@@ -223,10 +224,10 @@ class Start:
     """A fully quantized model, from which a walk may start.
 
     Attributes:
-        kind: Kind of its method.
-        beyond: Ratio of its error to the tolerance; 1 if it is within.
-        error: Its error.
-        ratio: Ratio of its time to float, from a single observation.
+        kind: Kind of the quantization method.
+        beyond: Ratio of the error to the tolerance; 1 if the error is within the tolerance.
+        error: Error of the model.
+        ratio: Ratio of the model's time to the float model's, from a single observation.
     """
 
     kind: str
@@ -236,15 +237,15 @@ class Start:
 
     @property
     def worth(self) -> float:
-        """Saving relative to the excess of the error; negative if it saves nothing."""
+        """Saved fraction of the time divided by ``beyond``; negative if the model saves too little."""
         saved = 1.0 - self.ratio
         return saved / self.beyond if saved >= LEAST_SAVED else -self.beyond
 
 
 def starts(models: Sequence[Start]) -> list[int]:
-    """Return the indices of the models to walk from, one of each kind, best saving for the error first.
+    """Return the indices of the models to walk from, one of each kind, by decreasing worth.
 
-    Of models of a kind that single observations cannot distinguish, the one with the smallest error is chosen.
+    If single observations cannot distinguish models of a kind, the model with the smallest error is chosen.
     """
     order = sorted(range(len(models)), key=lambda place: -models[place].worth)
     chosen: dict[str, list[int]] = {}
@@ -257,7 +258,7 @@ def starts(models: Sequence[Start]) -> list[int]:
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the indices of the Pareto front of points (error, time), by error."""
+    """Return the indices of the Pareto front of (error, time) points, sorted by error."""
     # By error, then time: a point is on the front if it is faster than every point with a smaller error.
     order = sorted(range(len(points)), key=lambda i: (points[i], i))
     places, fastest = [], math.inf
@@ -270,7 +271,7 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmedSpeed:
-    """A model that is confirmed to be faster: its error, and its time relative to float with the interval."""
+    """The error of a model that is confirmed to be faster, and the ratio of its time to float, with the interval."""
 
     error: float
     low: float
@@ -279,7 +280,7 @@ class ConfirmedSpeed:
 
 
 def to_ship(confirmed: Sequence[ConfirmedSpeed]) -> int:
-    """Return the index of the fastest model; among equally fast ones, that with the smallest error."""
+    """Return the index of the fastest model, or of the one with the smallest error among equally fast models."""
     fastest = min(confirmed, key=lambda one: one.at)
     alike = [
         i

@@ -11,7 +11,7 @@ from ortune.stats import detect, pairs
 
 USUAL_SCALE = 0.015  # of blocks on a usual machine, before this one has been measured
 SHOWN = 4
-"""Number of plans that are shown during the race."""
+"""Maximum number of plans that are shown during the race."""
 
 
 def forecast(

@@ -1,4 +1,4 @@
-"""Reasons why a plan was not tried or left the race, as codes with figures for the verbs' sentences."""
+"""Reasons that a plan was not tried or left the race, as codes with numbers for the verbs' sentences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Code = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """The reason why a plan is not the winner.
+    """The reason that a plan is not the winner.
 
     Attributes:
         code: The reason.
-        n: Number of blocks in which it was compared, or number of its failures.
-        share_ratio: How much slower it is, or the smallest gain that justifies a change.
-        text: Text from elsewhere: an error, an output difference, a guard, or another plan.
+        n: Number of blocks in which the plan was compared, or of its failures.
+        share_ratio: Fraction by which the plan is slower, or the smallest gain that justifies a change.
+        text: Text of an error, an output difference, a guard, or another plan.
     """
 
     code: Code

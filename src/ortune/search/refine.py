@@ -1,4 +1,4 @@
-"""Refinement after the screening: combine plans that helped, try neighbouring numbers, and remove useless parts."""
+"""Refines the leader of a screening: combines plans that helped, tries neighbouring numbers, removes useless parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import Steps
 
 Costs = NDArray[np.float64]
-"""Log(without a part / with it) of each block."""
+"""log(without a part / with it) of each block."""
 
 STEPS = 3  # maximum times that something is added to the leader
 ADDED = 4  # plans per step in addition to the leader: everything that helped at once, then one change each
@@ -33,7 +33,7 @@ def screen_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = Tru
     """Yield blocks of plans that the screening did not include, in groups as large as the time left allows.
 
     Args:
-        race: The race that they are added to.
+        race: The race to which the plans are added.
         entries: The plans, best prior first.
         followed: Whether refinement and ablation of the leader follow, for which time is reserved.
     """
@@ -60,13 +60,13 @@ def screen_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = Tru
 
 
 def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
-    """Build on the leader step by step, adding the next best changes: one each, and all that helped at once.
+    """Extend the leader step by step; each step tries the next best changes, one at a time and all that helped at once.
 
-    Changes that did not help by themselves are tried too, since settings interact: without its arena ONNX Runtime is
-    slower with the C library's malloc, and faster with mimalloc.
+    Changes that did not help alone are also tried, since settings interact: without its arena ONNX Runtime is slower
+    with the C library's malloc, and faster with mimalloc.
 
     Returns:
-        The new leader, or the old one if nothing beat it.
+        The new leader, or the old leader if no plan beat it.
     """
     alone = sorted(
         (e for e in race.entries.values() if e.ratios and e.is_sound),
@@ -85,7 +85,7 @@ def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
 
 
 def try_neighbours(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[Entry]:
-    """Try the leader with each of its numbers one step lower or higher, in the same blocks; return the better plan."""
+    """Try the leader with each numeric setting one step lower or higher, in the same blocks; return the best plan."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
         if name in required.settings:
@@ -100,7 +100,7 @@ def try_neighbours(race: Halving, leader: Entry, required: Plan, cpus: int) -> S
 
 
 def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
-    """Return plans that add something to the leader and have not run yet."""
+    """Return new plans that add changes to the leader, after adding the plans to the race."""
     helped: list[Entry] = []
     alone = [e for e in alone if e.plan.providers == leader.plan.providers]
     for other in alone:
@@ -128,7 +128,7 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
 
 
 def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Plan) -> Steps[Entry]:
-    """Yield blocks with the leader and others, and return the plan that is best in these."""
+    """Yield blocks with the leader and other plans, and return the best plan in these blocks."""
     field = [e for e in others if e.live]
     # Reserve the time for ablation, since parts without a proven gain should not be shipped.
     race.reserved = ablation_trials(
@@ -164,7 +164,7 @@ def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
 
 
 def ablation_trials(race: Halving, n_parts: int) -> int:
-    """Return the number of trials for the ablation of a plan with a number of parts."""
+    """Return the number of trials for the ablation of a plan with ``n_parts`` parts."""
     if n_parts < 2:
         return 0
     # Two parts, one reference: 6 x (1 + 1 + 2) + 4 x (1 + 2) = 36 trials.
@@ -172,10 +172,10 @@ def ablation_trials(race: Halving, n_parts: int) -> int:
 
 
 def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, dict[str, Costs]]]:
-    """Leave each part of the winner out once and keep only those that help.
+    """Leave out each part of the winner once, and keep only the parts that help.
 
     Returns:
-        The plan to confirm, and log(without a part / with it) per block, for each part that was measured.
+        The plan to confirm, and for each measured part, log(without the part / with it) per block.
     """
     mine = removable_parts(winner.plan, required)
     # On another provider than that of all plans, a single setting is compared with the provider by itself.
@@ -224,7 +224,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
 
 
 def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
-    """Return whether a plan without several parts is as fast as the whole, since two may have the same effect."""
+    """Return whether a plan without several parts is as fast as with them, since two parts may have the same effect."""
     ablated = race.add(ablated)
     if not _revive(ablated):
         return False
@@ -240,9 +240,9 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
 
 
 def _revive(entry: Entry) -> bool:
-    """Put an entry back into the race and return True; False if it failed, is wrong or was pruned.
+    """Put an entry back into the race and return True; return False if it failed, is wrong or was pruned.
 
-    A plan that was not worth more time by itself may be a part of the winner.
+    A plan that alone was not worth more time may be a part of the winner.
     """
     if entry.status not in (None, "eliminated", "not-tried"):
         return False

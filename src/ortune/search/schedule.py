@@ -1,6 +1,6 @@
 """The ask-and-tell interface of schedules: ``ask`` returns the next block to run, and ``tell`` records its result.
 
-A schedule decides only by numbers. It has no executor, clock or journal, so a test can run it against a table of
+A schedule decides only by numbers. It has no executor, clock or journal, so that a test can run it with a table of
 durations, and blocks can run on any machine.
 """
 
@@ -26,7 +26,7 @@ class BudgetLeft:
     """The part of a budget that is left when a schedule chooses its next block.
 
     Attributes:
-        ns: Nanoseconds left; negative after the end.
+        ns: Nanoseconds left; negative if the budget is exceeded.
         stop: Whether a stop was requested.
     """
 
@@ -34,7 +34,7 @@ class BudgetLeft:
     stop: bool = False
 
     def holds(self, n_trials: float, trial_ns: float, *, reserved_ns: float = 0.0) -> bool:
-        """Return whether a number of trials fits, with the time reserved for later stages."""
+        """Return whether a number of trials fits before the time reserved for later stages."""
         return n_trials * trial_ns <= self.ns - reserved_ns
 
 
@@ -46,7 +46,7 @@ class NextBlock:
         arms: Arms of the block, the base first; the driver randomizes their order.
         index, phase: Index and phase of the block.
         needed: Arms without which the block does not count; None for all.
-        alone: Whether its processes run one at a time.
+        alone: Whether the block's processes run one at a time.
         whole: Whether the block is completed after a stop request.
     """
 
@@ -63,7 +63,7 @@ class ScheduleProgress:
     """The progress of a schedule.
 
     Attributes:
-        n_blocks: Number of blocks so far, including dropped ones.
+        n_blocks: Number of blocks so far, including dropped blocks.
         most_blocks: Maximum number of blocks; None if unknown.
         live: Arms that are still measured, best first if known.
     """
@@ -74,16 +74,16 @@ class ScheduleProgress:
 
 
 Steps: TypeAlias = Generator[NextBlock, Block | None, T]
-"""A stage of a schedule: yields blocks to run, and receives each after it ran, or None if it did not run."""
+"""A stage of a schedule: yields the blocks to run, and receives each block afterwards, or None if it did not run."""
 
 
 class Schedule(ABC):
-    """A schedule with decisions written as a generator.
+    """A schedule whose decisions are written as a generator.
 
     Attributes:
         left: Budget left at the last ``ask``.
         judgement: Result of the calibration; None before it is complete.
-        calibration: Blocks of the calibration, including those of a failed one.
+        calibration: Blocks of the calibration, including blocks of a failed calibration.
         costs_ns: Duration per trial of each block so far, without hangs.
         kept_ns: Part of the time left that is reserved for later stages.
     """
@@ -101,7 +101,7 @@ class Schedule(ABC):
         self._steps, self._block = steps, None
 
     def ask(self, left: BudgetLeft) -> NextBlock | None:
-        """Return the next block; None at the end. Called again without ``tell``, it decides anew.
+        """Return the next block; None at the end. If called again without ``tell``, it decides anew.
 
         Raises:
             MeasurementError: The controls failed, or the base cannot be measured.
@@ -133,7 +133,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def note(self, block: Block, took_ns: int) -> None:
-        """Record a block; called by ``tell``."""
+        """Record a block that ran; called by ``tell``."""
 
     @property
     @abstractmethod
@@ -154,7 +154,7 @@ class Schedule(ABC):
 
         Args:
             references: Arms that are in every block.
-            fixed: The statistic if the objective determines it; else None.
+            fixed: The statistic, if the objective determines it; otherwise None.
             also: Returns further arms for the next block, which are included if there is time.
             again: Returns whether there is time to repeat failed controls. If not, a result that is not ``ok`` is
                 returned.

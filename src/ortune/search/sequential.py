@@ -1,4 +1,4 @@
-"""The sequential schedule: new sides and one base, block by block until each is decided. Used by ``compare``.
+"""The sequential schedule: new sides and one base, block by block until each side is decided. Used by ``compare``.
 
 The first nine blocks include the controls (an identical plan and an injected wait) in addition to the new sides;
 nothing is claimed unless they pass.
@@ -21,15 +21,15 @@ from ortune.search.figures import LATENCIES
 from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
 FAILURES_ALLOWED = 1
-"""Allowed failures of a side; one more ends its comparison."""
+"""Number of failures of a side that are allowed; one more ends the side's comparison."""
 
 
 class Sequential(Schedule):
-    """Runs blocks until every new side is decided, the last block, the end of the budget, or a stop.
+    """Runs blocks until every new side is decided, the maximum number of blocks, the end of the budget, or a stop.
 
     Attributes:
-        state: What was measured; ``state.ended`` is the reason why it stopped.
-        design: The design as decided in advance; without controls once they turn out too slow for the time left.
+        state: State of the comparison; ``state.ended`` is the reason that the schedule stopped.
+        design: The design, which is decided in advance; controls are removed if they are too slow for the time left.
     """
 
     def __init__(self, rules: Rules, design: Design, arms: Sequence[str] = (NEW,)) -> None:
@@ -86,9 +86,9 @@ class Sequential(Schedule):
     def _controls(self) -> Steps[None]:
         """Yield a fixed number of blocks with both controls; if they pass, set statistic, scale and judgement.
 
-        If blocks take longer than expected from the pilot, none is started that would end too late. If the fewest
-        blocks of an exact test do not fit with the controls, these are omitted, since the test has priority over its
-        checks.
+        If blocks take longer than expected from the pilot, none is started that would end too late. If the minimum
+        number of blocks of an exact test does not fit with the controls, the controls are omitted, since the test has
+        priority over its checks.
         """
         state, design = self.state, self.design
         state.calibrations += 1
@@ -129,7 +129,7 @@ class Sequential(Schedule):
         self.judgement, self.calibration = judgement, blocks
 
     def _next_ns(self, others: Sequence[str] = ()) -> float:
-        """Return the expected duration of the next block by the median so far; 0 before the first."""
+        """Return the expected duration of the next block, from the median so far; 0 before the first block."""
         arms = 1 + len(self.state.live) + len(others)
         # ``block_ns`` is scaled to two trials.
         return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
@@ -142,7 +142,7 @@ class Sequential(Schedule):
 
     @property
     def _least(self) -> int:
-        """Minimum blocks of an exact test."""
+        """Minimum number of blocks of an exact test."""
         return min(self.rules.max_blocks, least_blocks(self.rules.share(len(self.state.arms))))
 
     def _until_decided(self) -> Steps[None]:
@@ -176,8 +176,8 @@ class Sequential(Schedule):
     def _up_to_the_least(self) -> Steps[None]:
         """Yield blocks up to the minimum of an exact test while there is time, since trials may become faster.
 
-        When it ends follows from the time that both sides take together, which is the same whichever of them is the
-        faster one: the exact test holds.
+        The exact test remains valid, since the end depends on the total time of both sides, which does not depend on
+        which side is faster.
         """
         state = self.state
         if self.design.controlled or not state.blocks:

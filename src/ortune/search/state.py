@@ -21,10 +21,11 @@ from ortune.search.waiting import differ_in_threads, with_other_programs
 from ortune.stats import detect, intervals, pairs
 
 ERROR, BLIND_ERROR = 0.05, 0.01
-"""One minus the confidence level of the confirmation; the second if the sensitivity check failed.
+"""Error rate of the confirmation (one minus its confidence level), and error rate if the sensitivity check failed.
 
-The plan to confirm is the one that looked best, which on a noisy machine is mostly luck: at load 6, a decision tree of
-35 us was "1.14x (1.01-1.33) faster" without the memory pattern, and not faster without other programs."""
+The plan to confirm is the plan that looked best, which on a noisy machine is mostly luck: at load 6, a decision tree
+with a latency of 35 us was "1.14x (1.01-1.33) faster" without the memory pattern, and not faster without other
+programs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,20 +33,20 @@ class Search:
     """A running search.
 
     Attributes:
-        race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
-        default: Plan that all plans are compared with.
+        race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after.
+        default: Plan with which all plans are compared.
         required: Parts that the user requires in every plan.
-        current: The user's current plan; in every block if ``race.with_current``.
-        judgement: Result of the calibration; set after it.
+        current: The user's current plan, which is in every block if ``race.with_current``.
+        judgement: Result of the calibration; not set before it.
         ablation: Cost of leaving out each setting or rewrite, as log ratios by name.
-        default_worsens: The guard that the default breaks against the current plan; "" if none.
-        winner: The plan to confirm; ``others`` are further plans in the same blocks, each of which is a claim too.
-        alone: Blocks of the last check, one process at a time; ``starts`` are trials of the winner if there was no time
-            for them.
-        host: The machine; None if its other programs are unknown.
+        default_worsens: Text about the guard that the default breaks relative to the current plan; "" if none.
+        winner: The plan to confirm; ``others`` are further plans in the same blocks, each of which is a separate claim.
+        alone: Blocks of the last check, with one process at a time; ``starts`` are trials of the winner if there was no
+            time for these blocks.
+        host: The machine; None if the load by other programs is unknown.
         packages: Execution providers for which another build of ONNX Runtime than the user's would be installed; empty
             if all plans may win equally.
-        worth_adopting: Smallest gain over the best plan without such a build that justifies one, as a share.
+        worth_adopting: Smallest gain over the best other plan that justifies such a build, as a fraction.
     """
 
     race: Halving
@@ -77,18 +78,18 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-        """Yield the first blocks of all plans, and of the waiting ones that fit; ``followed`` as in ``screen_rest``."""
+        """Yield the first blocks of all plans, and of waiting plans that fit; ``followed`` is as in ``screen_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
         yield from screen_rest(self.race, waiting, followed=followed)
 
     def rank(self, n_blocks: int) -> Steps[None]:
-        """Yield a number of blocks of every plan; only failing plans are removed, and time may run out before."""
+        """Yield ``n_blocks`` blocks of every plan unless time runs out; only failing plans are removed."""
         while waiting := [entry for entry in self.race.live() if len(entry.ratios) < n_blocks]:
             if not (yield from self.race.round(waiting)):
                 return
 
     def find_winner(self, waiting: Sequence[Entry], cpus: int) -> Steps[None]:
-        """Yield the blocks that screen, combine what helped, try neighbouring numbers, and remove useless parts."""
+        """Yield the blocks that screen and combine plans, try neighbouring numbers, and remove useless parts."""
         race = self.race
         yield from self.screen(waiting)
         leader = self.leader()
@@ -100,7 +101,7 @@ class Search:
             self.winner, self.ablation = yield from ablate(race, self.winner, self.required)
 
     def needs_package(self, plan: Plan) -> bool:
-        """Return whether a plan needs another build of ONNX Runtime, which must be worth adopting."""
+        """Return whether a plan needs another build of ONNX Runtime than the user's."""
         return not self.packages.isdisjoint(plan.provider_names)
 
     def ranked(self) -> list[Entry]:
@@ -109,16 +110,16 @@ class Search:
         return [e for e in enough if not self.race.eliminate_by_guards(e)]
 
     def leader(self) -> Entry | None:
-        """Return the plan to confirm, of those with enough blocks; None if there is none."""
+        """Return the plan to confirm among the plans with enough blocks; None if there is none."""
         return self.leading(self.ranked())
 
     def leading(self, ranked: Sequence[Entry]) -> Entry | None:
-        """Return the plan to build on: the fastest, or the fastest without another package if that is close.
+        """Return the plan to extend: the fastest plan, or the fastest plan without another package if it is close.
 
-        The default needs no other package either, so a plan that is slower than it does not count.
+        The default also needs no other package, so a plan without a gain over the default does not count.
 
         Args:
-            ranked: Sound plans, fastest first.
+            ranked: Plans with enough blocks that may be confirmed, fastest first.
         """
         fastest = preferred(ranked)
         if fastest is None or not self.needs_package(fastest.plan):
@@ -133,7 +134,7 @@ class Search:
         )
 
     def consider_default(self) -> None:
-        """Make the untouched default the winner if the user runs something else and no plan is better."""
+        """Make the unchanged default the winner if the user runs another plan and no plan beats the default."""
         race = self.race
         if self.winner is not None and self.winner.median_log_ratio < -PAYS * np.log1p(race.worth):
             return
@@ -145,11 +146,11 @@ class Search:
 
     @property
     def error(self) -> float:
-        """Error rate of the confirmation, for all its claims together."""
+        """Error rate of the confirmation for all claims together."""
         return BLIND_ERROR if self.judgement.blind else ERROR
 
     def blocks_to_confirm(self) -> int:
-        """Return the number of blocks to confirm half of the winner's gain in the race, at most the maximum."""
+        """Return the number of blocks that can confirm half of the winner's gain in the race, within the limits."""
         assert self.winner is not None
         effect = max(abs(float(np.expm1(self.winner.median_log_ratio))), self.race.worth) / 2
         needed = detect.blocks_needed(
@@ -198,7 +199,7 @@ class Search:
         return next((entry.plan for entry in known if entry.arm == arm), self.default)
 
     def race_comparison(self, arm: str) -> Comparison | None:
-        """Return the comparison of an arm by the race's blocks, which is not a claim; None without blocks."""
+        """Return the comparison of an arm in the race's blocks, which is not a claim; None without blocks."""
         comparison = confirm.compare(self.race.all_blocks, arm, self.judgement.statistic, controlled=False)
         return comparison and msgspec.structs.replace(comparison, phase="race")
 
@@ -218,7 +219,7 @@ class Search:
         return comparison.verdict
 
     def smallest_effect_ratio(self) -> float | None:
-        """Return the smallest effect that the race's own blocks could detect; None with fewer than six blocks."""
+        """Return the smallest effect that the race's blocks can detect; None with fewer than six blocks."""
         raced = (e.ratios for e in self.race.entries.values() if e is not self.race.timed_only)
         ratios: list[float] = max(raced, key=len, default=[])
         if len(ratios) < 6:
@@ -229,7 +230,7 @@ class Search:
 
 
 def preferred(ranked: Sequence[Entry]) -> Entry | None:
-    """Return the fastest plan, or the fastest exact plan if a faster inexact one does not clearly beat it.
+    """Return the fastest plan, or the fastest exact plan if the fastest plan is inexact and not clearly faster.
 
     A text detector ran 34 % faster quantized and 29 % faster with exact rewrites, which two blocks cannot distinguish;
     confirmed, it was 25 %.

@@ -1,4 +1,4 @@
-"""The tables of a tuning result: value of each setting, all plans, trade-offs, and all blocks."""
+"""Creates the tables of a tuning result: the value of each setting, all plans, trade-offs, and all blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNCHANGED = 1.0, 1.0  # ratio of the default to itself
 
 
 def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
-    """Return the value of each setting and rewrite of the winner, then of those removed from it."""
+    """Return the value of each setting and rewrite of the winner, followed by the removed settings and rewrites."""
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
     # A rewrite is visible in the loaded file.
     read_back |= dict.fromkeys((spec.name for spec in winner.rewrites), "effect" if trials else "none")
@@ -81,7 +81,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
 
 
 def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
-    """Return the cost of leaving a part out as a ratio (low, middle, high); None below three blocks."""
+    """Return the cost of leaving out a part as ratios (low, middle, high), each None with fewer than three blocks."""
     if len(ratios) < 3:
         return None, None, None
     interval = pairs.wilcoxon_interval(ratios)
@@ -93,7 +93,7 @@ def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
 
 
 def _paying(costs: dict[str, Costs]) -> set[str]:
-    """Return the parts with a significant cost of leaving them out: one-sided, with Holm's correction at 5 %."""
+    """Return the parts whose omission has a significant cost, by a one-sided test at 5 % with Holm's correction."""
     measured_ = {name: d for name, d in costs.items() if len(d)}
     p = [pairs.wilcoxon(d) / 2 if np.median(d) > 0 else 1.0 for d in measured_.values()]
     return {name for name, adjusted in zip(measured_, holm(p), strict=True) if adjusted <= CLAIMED}
@@ -113,13 +113,13 @@ def candidates(
     worded: Callable[[Reason], str],
     exploring: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Return all plans that were proposed or built, with figures and outcome, fastest first.
+    """Return the records of all plans that were proposed or built, with measurements and outcome, fastest first.
 
     Args:
         search: The search.
         proposed: Proposed plans that were not added to the race.
         shipped: The plan that is shipped.
-        refused: The leader if it is not shipped; else None.
+        refused: The leader if it is not shipped; otherwise None.
         worded: Returns the sentence for a reason.
         exploring: Whether nothing is confirmed.
     """
@@ -170,7 +170,7 @@ def candidates(
 
 
 def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | None:
-    """Return the reason if a plan was not tried for lack of budget, or rejected by a guard; else None."""
+    """Return "budget" if a plan was not tried for lack of budget, "guard" if a guard rejected it, otherwise None."""
     if status == "not-tried" and entry.why in (None, ENDED):
         return "budget"
     return "guard" if status == "eliminated" and entry.worsens else None
@@ -181,8 +181,8 @@ def trade(
 ) -> tuple[TradeRow, ...]:
     """Return the plans with the lowest latency, CPU time and memory, among the default and plans with correct outputs.
 
-    Plans were measured at different times, and machines have phases. So each is judged by its ratio to the default in
-    the same blocks, and shown as this ratio of the default's figures in the table above.
+    Plans were measured at different times, and the state of a machine changes. So each plan is judged by its ratio to
+    the default in the same blocks, and its values are this ratio times the default's.
     """
     plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.is_sound}}
     if search.race.with_current and search.current is not None:
@@ -219,11 +219,11 @@ def trade(
 
 
 def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, tuple[float, float]]:
-    """Return, for each arm, the ratio to the default in the same blocks and a likely upper bound.
+    """Return (ratio to the default in the same blocks, likely upper bound of this ratio) by arm.
 
-    Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is
-    estimated over all arms together, since few have enough blocks. Arms with fewer than two blocks are omitted; the
-    default comes first, with ratio 1.
+    The bound is needed because most plans leave the race after a few blocks, and the best of many noisy ratios is best
+    by chance. The noise is estimated over all arms together, since few have enough blocks. Arms with fewer than two
+    blocks are omitted; the default is first, with ratio 1.
     """
     logs = {arm: log_ratios(search.race.all_blocks, arm, statistic) for arm in arms if arm != BASE}
     logs = {arm: values for arm, values in logs.items() if len(values) >= 2}

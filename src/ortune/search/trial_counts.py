@@ -1,8 +1,8 @@
-"""Number of trials of the steps of a search, and the division of a number of trials among them.
+"""Computes the number of trials of each step of a search, and divides a number of trials among the steps.
 
-The unit is the duration of the pilot's trials, which is not known here. The calibration is nine blocks. 30 % of the
-trials after the pilot are for the confirmation, within its minimum and maximum, and the rest is for the race. With few
-trials, fewer plans are tried, never fewer blocks per plan.
+The unit is the duration of the pilot's trials, which is not known here. The calibration has nine blocks. 30 % of the
+trials after the pilot are for the confirmation, within its minimum and maximum, and all others are for the race. With
+few trials, fewer plans are tried, but not fewer blocks per plan.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from ortune.search.phases import (
 )
 
 LEAST_CONFIRM, USUAL_CONFIRM, MOST_CONFIRM = 9, 16, 24
-"""Blocks of the confirmation: minimum, usual number, and maximum."""
+"""Minimum, usual and maximum number of blocks of the confirmation."""
 LEAST_ALONE, MOST_ALONE = 4, 6
-"""Minimum and maximum blocks of the last check: enough to contradict, too few to prove."""
+"""Minimum and maximum number of blocks of the last check, which can contradict a gain, but are too few to prove it."""
 ROUNDS = (2, 4, 8)
-"""Numbers of blocks after which the field is halved."""
+"""Numbers of blocks after which the field of plans is halved."""
 FIELD = 5
-"""Maximum plans per block; a larger field is divided into blocks of similar sizes, each with its own baseline."""
+"""Maximum number of plans per block; a larger field is divided into blocks of similar sizes, each with a baseline."""
 SECOND_SHARE = 0.8
-"""Share of the plans that need a second block; the others are clearly slower in their first."""
+"""Fraction of the plans that need a second block; the others are clearly slower in their first block."""
 IN_CALIBRATION = 5
-"""Maximum plans in a block of the calibration."""
+"""Maximum number of plans in a block of the calibration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The trials of a search, divided.
+    """The division of the trials of a search.
 
     Attributes:
         plans: Number of plans that are screened.
@@ -46,13 +46,13 @@ class Split:
 
 
 def calibration_trials(references: int) -> float:
-    """Return the trials of one calibration: nine blocks of the references and both controls."""
+    """Return the number of trials of a calibration: nine blocks of the references and both controls."""
     # Nine blocks of three trials with one reference: 27 trials.
     return CALIBRATION_BLOCKS * (references + 2) * RACE_TIMES
 
 
 def first_round_trials(plans: int, references: int) -> float:
-    """Return the trials of the first round, in which plans run in the calibration's blocks if they fit."""
+    """Return the number of trials of the first round, including those that run in the calibration's blocks."""
     # Each plan has two trials in its first round. Up to five plans join each of the nine blocks of the
     # calibration, where the references run anyway. Example: 30 plans, one reference. 45 of their 60 trials
     # run in the calibration; 1.8 x 30 - 45 = 9 are left, and with their references 9 x 1.2 = 10.8: 55.8
@@ -65,7 +65,7 @@ def first_round_trials(plans: int, references: int) -> float:
 
 
 def screening_trials(plans: int, references: int) -> float:
-    """Return the trials of successive halving; ``references`` counts the baseline and the current plan."""
+    """Return the number of trials of successive halving; ``references`` counts the baseline and the current plan."""
     # Example: 20 plans, one reference. 40 trials in the first round, then 2 x (10 + 2) = 24 and 4 x (5 + 1) =
     # 24: 88 trials.
     trials, done, live = first_round_trials(plans, references), ROUNDS[0], max(1.0, plans / 2)
@@ -77,7 +77,7 @@ def screening_trials(plans: int, references: int) -> float:
 
 
 def least_trials(plans: int, references: int) -> float:
-    """Return the trials of the smallest search with a number of plans: calibration, first round, confirmation."""
+    """Return the number of trials of the smallest search: calibration, first round of ``plans`` plans, confirmation."""
     # Example: one plan, one reference. 27 + 2 + 9 x 2 = 47 trials: 75 s if a trial takes 1.5 s.
     calibration = CALIBRATION_BLOCKS * (references + 2)
     return calibration + first_round_trials(plans, references) + LEAST_CONFIRM * (references + 1)
@@ -89,7 +89,7 @@ def divide(trials: float, *, wanted: int, references: int) -> Split | None:
     Args:
         trials: Number of trials that fit after the pilot.
         wanted: Number of proposed plans.
-        references: 1, or 2 if the user's current plan runs in every block too.
+        references: 1, or 2 if the user's current plan also runs in every block.
     """
     least, most = (n * (references + 1) * RACE_TIMES for n in (LEAST_CONFIRM, MOST_CONFIRM))
     # A share of the budget, but never fewer blocks than any claim needs, and never more time than the maximum
@@ -107,7 +107,8 @@ def divide(trials: float, *, wanted: int, references: int) -> Split | None:
 def explored_plans(trials: float, *, wanted: int, references: int) -> int:
     """Return the number of plans to compare with the default if no confirmation fits; 0 without time for a block.
 
-    Half of the trials are for the first blocks, so the leaders get further ones; two plans get theirs in any case.
+    Half of the trials are for the first blocks, so that the leaders get further blocks; two plans get first blocks in
+    any case.
     """
 
     def takes(plans: int, blocks: int) -> float:
@@ -123,24 +124,24 @@ def explored_plans(trials: float, *, wanted: int, references: int) -> int:
 
 
 def divide_again(trials: float, race: float, *, wanted: int, references: int) -> tuple[int, float]:
-    """Divide the trials that are left after the controls failed and are repeated.
+    """Divide the trials that are left when the controls failed and must be repeated.
 
     Args:
-        trials: Number of trials that fit into the time left.
-        race: Number of those that are not reserved for the confirmation.
+        trials: Number of trials that fit in the time left.
+        race: Number of these trials that are not reserved for the confirmation.
         wanted: Number of plans in the race.
         references: See ``divide``.
 
     Returns:
-        The number of plans that fit, and the trials by which the controls, the first round of one plan and the
-        shortest confirmation exceed the budget: 0 if they fit.
+        The number of plans that fit, and the number of trials by which the controls, the first round of one plan and
+        the shortest confirmation exceed the budget, or 0 if these fit.
     """
     plans = _plans(race - calibration_trials(references), wanted, references)
     return plans, max(0.0, least_trials(1, references) * RACE_TIMES - trials)
 
 
 def _plans(race: float, wanted: int, references: int) -> int:
-    """Return the number of plans with first blocks that fit into the trials of the race; at least one."""
+    """Return the number of plans whose first blocks fit in the trials of the race; at least one."""
     # The caller checked that one plan fits into the whole race. TRY_SHARE limits only further plans, since
     # the leader of several needs time for refinement.
     plans = 1
@@ -150,7 +151,7 @@ def _plans(race: float, wanted: int, references: int) -> int:
 
 
 def needed_trials(plans: int, references: int) -> float:
-    """Return the trials after the pilot for which ``divide`` gives a number of plans."""
+    """Return the number of trials after the pilot for which ``divide`` returns ``plans`` plans."""
     calibration = calibration_trials(references)
     # The inverse of ``divide``: the first round may take a share of the race, which is what the confirmation
     # leaves. A single plan gets all of the race, as in ``divide``, since there is nothing to halve.
@@ -162,12 +163,12 @@ def needed_trials(plans: int, references: int) -> float:
 
 
 def least_confirm_trials(references: int) -> float:
-    """Return the trials of the shortest confirmation."""
+    """Return the number of trials of the shortest confirmation."""
     return LEAST_CONFIRM * (references + 1) * RACE_TIMES
 
 
 def alone_trials(trials: float) -> float:
-    """Return the trials reserved for the last check; 0 if the confirmation needs all that are left."""
+    """Return the number of trials reserved for the last check; 0 if the confirmation needs all that are left."""
     # Two arms, winner and reference; it runs only if it takes little from the confirmation, which makes the
     # claim.
     wanted = 2 * MOST_ALONE * RACE_TIMES
@@ -175,7 +176,7 @@ def alone_trials(trials: float) -> float:
 
 
 def other_plans(trials: float, references: int) -> int:
-    """Return how many plans besides the winner fit into the shortest confirmation, with the last check."""
+    """Return the number of further plans that fit in the shortest confirmation, with the last check reserved."""
     # Others in the same blocks do not cost the winner certainty as long as the fewest blocks of a claim still
     # fit. Example: 36 trials are left, so each of nine blocks has four: one reference, the winner and two
     # others.
@@ -183,5 +184,5 @@ def other_plans(trials: float, references: int) -> int:
 
 
 def confirm_blocks(trials: float, references: int) -> int:
-    """Return the blocks of the confirmation: as many as fit, 9 to 24."""
+    """Return the number of blocks of the confirmation: as many as fit, limited to between 9 and 24."""
     return max(LEAST_CONFIRM, min(MOST_CONFIRM, int(trials / ((references + 1) * RACE_TIMES))))

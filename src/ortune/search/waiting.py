@@ -1,8 +1,8 @@
-"""Whether waiting for CPUs that other programs used may explain a difference.
+"""Determines whether waiting for CPUs that other programs used may explain a difference.
 
 The rule was fixed before any result was known. The waiting of the slower side is subtracted from its times: a
 difference that remains is not explained by waiting. Otherwise the same statistic is computed over the rounds in which
-no side waited. Rounds are selected by the waiting of all sides together, never by that of one.
+no side waited. Rounds are selected by the waiting of all sides together, never by one side's.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ortune.search.figures import FROM_START, LATENCIES, WAITED
 from ortune.stats.waiting import quiet_rounds
 
 FEW = 0.01
-"""Share of the timed runs below which waiting is negligible. It is also the default of ``--worth``."""
+"""Fraction of the time of the runs below which waiting is negligible; also the default of ``--worth``."""
 IDLE = 0.05
-"""CPUs used by other programs that are normal for an idle system."""
+"""Number of CPUs that other programs use on an idle system."""
 BUSY_SHARE, LEAST_BUSY = 0.05, 0.1
-"""Share of the CPUs, and number of CPUs, that other programs may use on a quiet machine; the larger one counts."""
+"""Fraction of the CPUs, and number of CPUs, that other programs may use on a quiet machine; the larger applies."""
 LONGEST = 0.95
-"""Maximum share of a time that is subtracted as waiting."""
+"""Maximum fraction of a time that is subtracted as waiting."""
 
 Again = Callable[[Sequence[Block], str], Comparison | None]
 """Function that computes the comparison from other blocks with a given statistic."""
@@ -48,8 +48,8 @@ class TrialWaiting:
     """The waiting of one trial.
 
     Attributes:
-        used_cpus: CPUs that other programs used during it, of those that the trial may use.
-        share: Upper bound of the share of its timed runs for which its threads waited for them.
+        used_cpus: Number of the trial's CPUs that other programs used during the trial.
+        share: Upper bound of the fraction of the runs' time in which threads waited for these programs.
     """
 
     used_cpus: float
@@ -57,7 +57,7 @@ class TrialWaiting:
 
 
 def quiet_cpus(host: Host) -> float:
-    """Return how many CPUs other programs may use on a quiet machine."""
+    """Return the number of CPUs that other programs may use on a quiet machine."""
     return max(LEAST_BUSY, BUSY_SHARE * host.effective_cpus)
 
 
@@ -72,7 +72,7 @@ def with_other_programs(
     base: str = BASE,
     favours: bool = False,
 ) -> Comparison:
-    """Return a comparison with the other programs that may explain or hide its difference.
+    """Return a comparison with a record of the other programs that may explain or hide its difference.
 
     Args:
         comparison: A comparison of an arm with a base.
@@ -82,7 +82,7 @@ def with_other_programs(
         again: Computes the same comparison from other blocks.
         arm: Name of the candidate.
         base: Name of the baseline.
-        favours: Whether the two differ in settings with an effect that depends on other programs.
+        favours: Whether the arms differ in settings whose effect depends on other programs.
     """
     if statistic not in (*WAITED, *FROM_START):
         return comparison
@@ -118,9 +118,10 @@ def with_other_programs(
 def _hidden(
     comparison: Comparison, by_arm: Mapping[str, Sequence[TrialWaiting | None]], host: Host, *, favours: bool
 ) -> Comparison:
-    """Return an inconclusive comparison with the other programs if the machine is busy.
+    """Return an inconclusive comparison with a record of the other programs if the machine is busy.
 
-    Their noise comes in phases that last longer than a block, so the number of blocks to settle it is unknown.
+    The noise of other programs comes in phases that last longer than a block, so the number of blocks that would decide
+    the comparison is unknown.
     """
     used_cpus = _used_cpus([w for each in by_arm.values() for w in each if w is not None])
     share = max(map(_share, by_arm.values()))
@@ -141,7 +142,7 @@ def _hidden(
 
 
 def _share(waits: Sequence[TrialWaiting | None]) -> float:
-    """Return the mean share of waiting over the trials for which it is known; 0.0 if there are none."""
+    """Return the mean fraction of waiting over the trials with known waiting; 0.0 if there are none."""
     shares = [w.share for w in waits if w is not None]
     return float(np.mean(shares)) if shares else 0.0
 
@@ -164,7 +165,7 @@ def differ_in_threads(plan: Plan, base: Plan) -> bool:
 
 
 def load_settings() -> tuple[set[str], set[tuple[str, str]]]:
-    """Return the settings of threads, spinning and affinity, by name, and as options (provider, key)."""
+    """Return the names of settings for threads, spinning and affinity, and such provider options as (provider, key)."""
     found = [knob for knob in knobs.all_knobs().values() if knob.under_load]
     return {knob.name for knob in found}, {(knob.provider, knob.key) for knob in found if knob.provider}
 
@@ -172,8 +173,8 @@ def load_settings() -> tuple[set[str], set[tuple[str, str]]]:
 def waiting_of(trial: Measured, host: Host) -> TrialWaiting | None:
     """Return how long a trial waited for CPUs that other programs used; None if the system does not report it.
 
-    Threads that wait for each other, because there are more of them than CPUs, wait on an idle machine too. At any
-    moment, at most as many threads wait for other programs as CPUs run these.
+    If there are more threads than CPUs, threads wait for each other even on an idle machine. At any moment, the number
+    of threads that wait for other programs is at most the number of CPUs that these use.
     """
     sensors, done = trial.sensors, trial.done
     elapsed_ns = sensors.elapsed_ns or trial.elapsed_ns
@@ -197,8 +198,8 @@ def _remains(
 ) -> bool:
     """Return whether the verdict remains after the waiting of the slower side is subtracted from its times.
 
-    A run is longer by at most its threads' waiting. That bounds a sum, so means are compared: the median of runs that
-    mostly waited a little increases by more than the mean of the waiting.
+    A run is longer by at most its threads' waiting. This is a bound on a sum, so means are compared: the median of runs
+    that mostly waited a little increases by more than the mean of the waiting.
     """
     if statistic not in (*LATENCIES, "median", "mean"):
         return False
@@ -237,7 +238,7 @@ class QuietBlocks:
     """Blocks with only the rounds in which no side waited.
 
     Attributes:
-        n_rounds, of_rounds: Number of these rounds, and of all rounds.
+        n_rounds, of_rounds: Number of rounds in which no side waited, and of all rounds.
     """
 
     blocks: list[Block] = field(default_factory=list)
@@ -248,7 +249,7 @@ class QuietBlocks:
 def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> QuietBlocks | None:
     """Return the blocks with only the rounds in which neither side waited; None if waiting per round is unknown.
 
-    A block without such a round is omitted. The controls are not sides.
+    A block without such a round is omitted. The waiting of controls is ignored.
     """
     counted, known = QuietBlocks(), False
     for block in blocks:
@@ -274,7 +275,7 @@ def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> QuietBloc
 
 
 def _quiet_of(trials: Sequence[Measured]) -> np.ndarray | None:
-    """Return which rounds of a group are quiet; None if the waiting of a trial is unknown."""
+    """Return a mask of the rounds of a group in which no trial waited; None if the waiting of a trial is unknown."""
     n = min((len(t.done.turn_waits_ns) for t in trials), default=0)
     if not n or any(len(_turn_ns(t.done)) < n for t in trials):
         return None
@@ -284,7 +285,7 @@ def _quiet_of(trials: Sequence[Measured]) -> np.ndarray | None:
 
 
 def _turn_ns(done: TrialDone) -> np.ndarray:
-    """Return the time of the runs of each turn in nanoseconds, over all cases."""
+    """Return the total time of each turn's runs over all cases, in nanoseconds."""
     of_cases = [[float(sum(part)) for part in _parts(case)] for case in done.cases]
     n = min((len(turns) for turns in of_cases), default=0)
     # Callers run in parallel.
@@ -292,13 +293,13 @@ def _turn_ns(done: TrialDone) -> np.ndarray:
 
 
 def _parts(case: CaseTimes) -> list[tuple[int, ...]]:
-    """Return the latencies of each turn."""
+    """Return the latencies of each turn's runs in nanoseconds."""
     ends = np.cumsum(case.turn_runs)
     return [case.latency_ns[end - n : end] for end, n in zip(ends, case.turn_runs, strict=True)]
 
 
 def _of_rounds(trial: BlockTrial, rounds: np.ndarray) -> BlockTrial:
-    """Return a trial with only the turns of some rounds."""
+    """Return a trial with only the turns of the rounds that a mask selects."""
     assert isinstance(trial.outcome, Measured)
     done = trial.outcome.done
     cases = tuple(_case_of_rounds(case, rounds.tolist()) for case in done.cases)

@@ -1,7 +1,7 @@
-"""The part of a plan with a gain that does not depend on other programs.
+"""Finds the part of a plan whose gain does not depend on other programs.
 
-A winner with both rewrites and fewer threads gains partly because other programs use the CPUs. This part should not
-recommend a default, nor prevent the rewrites: the plan without such settings is confirmed in the same blocks.
+A winner with rewrites and fewer threads gains partly because other programs use the CPUs. That part of the gain should
+neither justify settings nor prevent the rewrites, so the plan without such settings is confirmed in the same blocks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Set = TypeVar("Set")
 
 
 def without_load_settings(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan | None:
-    """Return a plan without the settings with a gain that depends on other programs.
+    """Return a plan without the settings whose gain depends on other programs.
 
-    None if other programs do not use the CPUs, if the plan has no such setting, or if nothing else of it remains.
+    None if other programs do not use the CPUs, if the plan has no such setting, or if it has only such settings.
 
     Args:
         plan: The leader of a search.
-        base: The plan that it would replace, from which such settings are taken.
+        base: The plan that the leader would replace, from which such settings are taken.
         blocks: Blocks of the search.
         host: The machine.
     """
@@ -36,7 +36,7 @@ def without_load_settings(plan: Plan, base: Plan, blocks: Sequence[Block], host:
 
 
 def _busy(blocks: Sequence[Block], host: Host) -> bool:
-    """Return whether other programs used more CPUs than on a quiet machine, in the median trial of the baseline."""
+    """Return whether other programs used more CPUs than on a quiet machine, by the median of the baseline's trials."""
     seen = [waiting_of(trial, host) for trial in measured(blocks, BASE)]
     used = [each.used_cpus for each in seen if each is not None]
     return bool(used) and float(np.median(used)) > quiet_cpus(host)
@@ -63,6 +63,6 @@ def _without(plan: Plan, base: Plan) -> Plan:
 
 
 def _kept(mine: Mapping[str, Set], base: Mapping[str, Set], names: set[str]) -> dict[str, Set]:
-    """Return the settings of a plan, with those of some names taken from the base."""
+    """Return the settings of a plan, with the named settings replaced by the base's."""
     kept = {name: value for name, value in mine.items() if name not in names}
     return kept | {name: value for name, value in base.items() if name in names}

@@ -1,4 +1,4 @@
-"""Activations outside of the range of the quantization that they go into: these are clipped."""
+"""Finds the activations that a quantization clips because they exceed its range."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ortune.graph.nodes import is_op
 from ortune.records import ClippedActivation
 
 EXPLAINS = 0.25
-"""Share of a difference that clipping must explain; ordinary calibration also clips a few values."""
+"""Least fraction of a difference that clipping must explain, since ordinary calibration also clips a few values."""
 MUCH = 0.1
-"""Least lost share of an activation's norm to report it when there is no difference to explain."""
+"""Least fraction of an activation's norm that clipping must remove if there is no difference to explain."""
 
 
 def find_clipped(
@@ -32,9 +32,9 @@ def find_clipped(
     Args:
         nodes: The nodes of one side between values that are equal and values that differ.
         side: The side.
-        seen: Values of that side, by name.
+        seen: Statistics of the side's values, by name.
         feeds: Input values of the side, by name.
-        least: Least share of an activation's L2 norm that clipping must remove for a finding.
+        least: Least fraction of an activation's L2 norm that clipping must remove for a finding.
     """
     for node in nodes:
         value = node.inputs[0] if is_op(node, "QuantizeLinear") else None
@@ -62,7 +62,10 @@ def find_clipped(
 
 
 def represented_range(node: ir.Node) -> tuple[float, float] | None:
-    """Return the smallest and largest number that a node represents; None if it has several ranges, or if unknown."""
+    """Return the smallest and largest number that a QuantizeLinear does not clip.
+
+    None if its scale or zero point is unknown or per channel, or if its type has neither 8 nor 16 bits.
+    """
     scale, zero = scalar(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)
     if scale is None or (zero is not None and (tensor is None or tensor.size != 1)):

@@ -25,20 +25,22 @@ from ortune.outputs.files import family
 from ortune.records import GridSteps, SliceError, ValuePair
 
 SHOWN = 0.05
-"""Relative L2 from which a difference counts as a break, or a slice is reported in addition to the whole."""
+"""Least relative L2 at which a difference counts as a break, and a slice is reported in addition to its value."""
 OWN_MOVES = 32.0
-"""Factor on a value's own response to one rounding step in its inputs, since every sum on the way is rounded too."""
+"""Factor on a value's response to one rounding step in its inputs, since intermediate sums are rounded too."""
 GRID_MOVES = 4.0
-"""The same factor after a quantization, where the response comes from a few elements rounded to the next step."""
+"""This factor for values after a quantization, where a few elements that round to the next step cause the response."""
 MOST_MOVES = 0.1
-"""Limit of the relative L2 attributed to rounding, unless a value responds nearly as much to one rounding step."""
+"""Limit on the relative L2 attributed to rounding, unless a value responds nearly as much to one rounding step."""
 STEPS_ONCE, STEPS_EACH = 0.25, 0.75
-"""RMS error of values on a grid that rounding causes, in steps of it: a constant, and a part for each quantization on
-the way. A processor with saturating 8-bit products is slightly below; a misread bias is far above."""
+"""RMS error, in grid steps, that rounding explains: a constant, plus an amount for each quantization upstream.
+
+A processor with saturating 8-bit multiplication is slightly below this limit; a misread bias is far above.
+"""
 WORST_STEPS = 4.0
-"""Times as many, of the worst slice."""
+"""Factor on this limit for the RMS error of the worst slice."""
 DIFFERING_SHARE = 0.01
-"""Share of elements of integers inside a graph that may have been rounded the other way."""
+"""Fraction of the elements of an internal integer value that rounding may change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ class ComparedPairs:
 
     Attributes:
         values: Comparison of each pair, by the name in A.
-        moves: Relative L2 by which a value of A responds to one rounding step in its inputs.
-        steps: Difference in steps of pairs on one grid that are not equal.
+        moves: Relative L2 by which a value of A responds to one rounding step in its inputs, by name.
+        steps: Difference in grid steps of each unequal pair on one grid, by the name in A.
     """
 
     values: dict[str, ValuePair] = field(default_factory=dict)
@@ -74,7 +76,7 @@ def compare_pairs(
         seen_a: Values of A.
         seen_b: Values of B.
         moved: Values of A with inputs and small weights moved by one rounding step.
-        exact: Values with integers that must all be equal: outputs that are known to differ.
+        exact: Names of integer values of which every element must be equal: outputs that are known to differ.
     """
     makers = {str(v.name): node for node in a.nodes for v in node.outputs}
     scales = grids(a.graph), grids(b.graph)
@@ -141,7 +143,7 @@ def compare_pairs(
 def _explained(own: float, *, behind_grid: bool) -> float:
     """Return the relative L2 that rounding explains for a value with a given response to one rounding step.
 
-    It is limited, so faults remain detectable: a value with a large response gets at most three times as much.
+    The result is limited so that faults remain detectable: for a large response to three times this response.
     """
     if own >= FARTHEST:
         return 0.0  # of zeros, which have no measure of their own
@@ -151,7 +153,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
 
 
 def _zeros_that_move(mine: ValueStatistics, theirs: ValueStatistics, moved: ValueStatistics | None) -> bool:
-    """Return whether a value of only zeros in A differs in B by no more than rounding of the inputs explains."""
+    """Return whether a value is all zeros in A, and differs in B by no more than rounding of the inputs explains."""
     # Zeros have no relative distance: how much they become is compared instead.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
         return False

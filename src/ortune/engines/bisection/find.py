@@ -28,7 +28,7 @@ OFF = "disable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectedSide:
-    """A side with the feed that shows the largest difference of outputs."""
+    """A side with the feed that shows the largest output difference."""
 
     name: Literal["A", "B"]
     resolved: ResolvedSide
@@ -90,11 +90,11 @@ class BisectionFindings:
     """Result of a bisection.
 
     Attributes:
-        partings: Places of divergence, the decisive one first.
-        first: The first place in the order of A's nodes, if it is not the decisive one.
-        stepped: Values on one grid are steps of it apart.
-        values: Every pair, in the order of A's nodes.
-        n_values_a, n_values_b: Numbers of compared values.
+        partings: Places of divergence, with the decisive place first.
+        first: The first place in the order of A's nodes, unless it is the decisive place.
+        stepped: The largest difference in grid steps between values on one grid; None if there is none.
+        values: The comparison of every pair, in the order of A's nodes.
+        n_values_a, n_values_b: Number of observed values of each side.
         bodies: Whether some nodes contain subgraphs.
     """
 
@@ -124,12 +124,12 @@ def find(
     Args:
         a: The base with its feed.
         b: The side compared with it.
-        joined: Names of B's inputs and outputs by the corresponding names of A.
+        joined: Maps each input and output name of A to the corresponding name of B.
         executor: Executor of the runs.
         folder: New folder for models and samples.
         seed: Seed of the input perturbations.
         line: Callback for progress messages.
-        differ: Whether outputs differ by more than rounding, so that a single differing integer of an output counts.
+        differ: Whether outputs differ by more than rounding, so that every differing integer in an output counts.
     """
     eyes = ValueObserver(executor, folder, line)
     seen_a, seen_b = eyes.observe(a, "A"), eyes.observe(b, "B")

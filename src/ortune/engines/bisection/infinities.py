@@ -1,7 +1,7 @@
 """Finds the node that made the infinities that lead to a NaN, by overflow or division by zero, as opposed to a mask.
 
 An infinity is traced from a result to the operands that contain it: element by element through elementwise operators,
-by its sign through the others. This excludes a mask of minus infinity that is added to a score which overflows.
+and by its sign through other operators. This excludes a mask of minus infinity that is added to an overflowing score.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _KEEPS_SIGN = frozenset({
     "ReduceMean", "ReduceMin", "ReduceSum", "Reshape", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth",
     "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze",
 })  # fmt: skip
-"""Operators that preserve the sign of an infinity: an infinite result had an input of that sign, or was made there."""
+"""Operators that preserve the sign of an infinity: if the result is infinite, an input of that sign is, or the operator
+made the infinity."""
 _LOGARITHMS = frozenset({"Log", "ReduceLogSum"})
 _DIVISOR = {"Div": 1, "Pow": 0, "Reciprocal": 0}
-"""Index of the input that is zero if the operator divides by zero."""
+"""Index of the divisor among the operator's inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Origin:
 
     Attributes:
         value: The node's result.
-        kind: How it makes infinities; "" if it reads them from a stored value or an input, or if unknown.
+        kind: How the node makes infinities; "" if it reads them from a stored value or an input, or if unknown.
         given: Whether the infinities come from a stored value or an input.
     """
 
@@ -62,7 +63,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Numbers:
-    """Signs of a value's infinities, and its elements in the order of a sample."""
+    """Signs of a value's infinities, and the elements of its sample."""
 
     shape: tuple[int, ...]
     onnx_type: str
@@ -76,7 +77,7 @@ class Infinities:
 
     Args:
         side: The graph with its inputs.
-        values: Statistics of the values that its nodes returned.
+        values: Statistics of the values that the graph's nodes returned, by name.
     """
 
     def __init__(self, side: ObservedGraph, values: Mapping[str, ValueStatistics]) -> None:
@@ -86,10 +87,12 @@ class Infinities:
         self._feeds: dict[str, Array] | None = None
 
     def first(self, values: Iterable[ir.Value]) -> Origin | None:
-        """Return the first node that makes the infinities of these values; computed ones are preferred to given ones.
+        """Return the first node from which the infinities of these values come; None if there is none.
+
+        A node that computes infinities is preferred to a node that reads them from a stored value or an input.
 
         Args:
-            values: Values with NaN if there are any, else with infinities.
+            values: The values with NaN, or if no value has NaN, the values with infinities.
         """
         return min(
             (origin for value in values for origin in self._origins(value)),
@@ -98,7 +101,7 @@ class Infinities:
         )
 
     def unlike_a_mask(self, value: ir.Value) -> bool:
-        """Return whether a value has infinities that are not minus infinity among finite numbers."""
+        """Return whether a value has plus infinity or is all infinite, unlike a mask of minus infinity."""
         numbers, data = self._numbers(value), self._values.get(str(value.name))
         return (
             data is not None and numbers is not None and (1 in numbers.signs or 0 < data.n_inf == data.size)
@@ -131,7 +134,7 @@ class Infinities:
         return signs & {1} or signs
 
     def _behind(self, node: ir.Node, value: ir.Value, signs: Signs | None) -> list[tuple[ir.Value, Signs]]:
-        """Return the operands that cause the infinities of a result, with the signs of theirs."""
+        """Return the operands that cause the infinities of a result, each with the signs of its infinities."""
         operands = [
             (v, numbers)
             for v in dict.fromkeys(node.inputs)
@@ -149,7 +152,7 @@ class Infinities:
     def _at_its_places(
         self, value: ir.Value, signs: Signs | None, operands: Iterable[tuple[ir.Value, _Numbers]]
     ) -> list[tuple[ir.Value, Signs]] | None:
-        """Return operands that are infinite at the positions of a result's NaN or infinities; None if unknown."""
+        """Return the operands that are infinite where the result is NaN or infinite, with signs; None if unknown."""
         result = self._numbers(value)
         if result is None or not (places := _places(result, signs)).size:
             return None
@@ -163,7 +166,7 @@ class Infinities:
         return behind
 
     def _kind(self, node: ir.Node, value: ir.Value) -> InfinityKind:
-        """Return how a node makes infinities of finite operands; "" if unknown."""
+        """Return how a node makes infinities from finite operands; "" if unknown."""
         operands = [(v, self._numbers(v)) for v in node.inputs if v is not None]
         unknown = any(numbers is None and stored(v) is None for v, numbers in operands)
         if unknown or node.domain not in PUBLIC_DOMAINS or any(True for _ in subgraphs(node)):
@@ -178,14 +181,14 @@ class Infinities:
         return "overflow" if computes else ""
 
     def _divided(self, result: _Numbers | None, divisor: _Numbers | None) -> InfinityKind:
-        """Return whether a quotient is infinite because its divisor is zero, or because it is too large."""
+        """Return whether a quotient is infinite by division by zero or by overflow; "" if unknown."""
         if result is None or divisor is None or not (places := _places(result, result.signs)).size:
             return ""
         elements = _aligned(divisor, result, places)
         return "" if elements is None else "division-by-zero" if (elements == 0).any() else "overflow"
 
     def _numbers(self, value: ir.Value | None) -> _Numbers | None:
-        """Return the numbers of a value; None if there are none."""
+        """Return the signs and elements of a value; None if they are unknown, or no real numbers."""
         if value is None:
             return None
         if value not in self._known:
@@ -232,7 +235,7 @@ def _signs(elements: Array) -> Signs:
 
 
 def _places(result: _Numbers, signs: Signs | None) -> Array:
-    """Return the positions in a result's sample that are NaN if ``signs`` is None, else infinite with such a sign."""
+    """Return the positions of NaN in a result's sample; if ``signs`` is not None, of infinities with these signs."""
     elements = result.elements()
     if signs is None:
         return np.flatnonzero(np.isnan(elements))

@@ -1,8 +1,7 @@
 """Structural keys: values of two graphs that are computed in the same way have equal keys, regardless of names.
 
 The opset is not part of a key, so a model and its conversion can be matched node by node; operators with changed
-semantics (Softmax before 13) differ in their values. Random draws are not part of it either: random nodes with equal
-inputs have one key and different values.
+semantics (Softmax before opset 13) have equal keys and different values, and so do random nodes with equal inputs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Keying:
 
     Args:
         side: The graph of the side.
-        inputs: Common names of its inputs in both sides' keys.
+        inputs: Maps the name of each input to the name that represents it in the keys of both sides.
     """
 
     def __init__(self, side: ObservedGraph, inputs: Mapping[str, str]) -> None:
@@ -52,7 +51,11 @@ class Keying:
         self._tensors: dict[int, str] = {}  # by identity: the graph keeps them alive
 
     def keys(self, paired: Mapping[str, str]) -> Keys:
-        """Return the keys, given values that are treated as equal to the other side's and share their keys."""
+        """Return the keys of the side's values.
+
+        Args:
+            paired: Maps values that are treated as equal to the other side's to the name that gives both their key.
+        """
         keys, prints = Keys(), Fingerprints(self._tensor, commutes=True)
         graph = self._side.graph.graph
         for value in graph.inputs:

@@ -1,8 +1,8 @@
 """Diagnoses of a single side: the node that ONNX Runtime's optimiser breaks, or that makes wrong values or NaN.
 
-The arguments are available in every measuring verb: the side, one of its feeds, and an executor. The functions for
-wrong values run the model several times with all values as outputs, so they should be called only after outputs were
-found wrong. Verbs import them; modules in ``trials`` receive them as arguments.
+Every measuring verb has the arguments: the side, one of its feeds, and an executor. The functions for wrong values run
+the model several times with all values as outputs, so call them only after outputs were found wrong. Verbs import these
+functions; modules in ``trials`` receive them as arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def first_decisive(
     seed: int = 0,
     line: Callable[[messages.Message], None] = lambda text: None,
 ) -> GraphNode | None:
-    """Return the first node from which values at the plan's optimisation level diverge from those at level none.
+    """Return the node at which values at the plan's optimisation level diverge from values at level none.
 
     Args:
         side: The model with its plan and its runtime.
@@ -49,7 +49,7 @@ def first_decisive(
         line: Callback for progress messages.
 
     Returns:
-        None if no value diverges beyond rounding, or the values cannot be observed.
+        The node; None if no value diverges beyond rounding, or the values cannot be observed.
     """
     if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
         return None
@@ -75,7 +75,7 @@ def first_not_finite(
     *,
     line: Callable[[messages.Message], None] = lambda text: None,
 ) -> NotFinite | None:
-    """Return the node, at level none, that causes NaN or infinities in the model, and the weight they come from.
+    """Return the node that causes NaN or infinities at level none, with the weight that they come from.
 
     Args:
         side: The model with its plan and its runtime.
@@ -85,7 +85,7 @@ def first_not_finite(
         line: Callback for progress messages.
 
     Returns:
-        None if every value is finite, or the values cannot be observed.
+        The node and its weight; None if every value is finite, or the values cannot be observed.
     """
     try:
         running = BisectedSide(name="A", resolved=side, model=_model(side), feed=feed).as_file()
@@ -111,7 +111,7 @@ def clipped_activations(
     Args:
         side: The model with its plan and its runtime.
         feed: The inputs.
-        executor: Executor of the runs, which are at level none.
+        executor: Executor of the runs, all at optimisation level none.
         folder: New folder for models and samples; it may be deleted afterwards.
         line: Callback for progress messages.
 
@@ -144,7 +144,7 @@ def made_from(
     *,
     custom_ops: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """Return the nodes of the model that became a node of the optimised graph.
+    """Return the names of the model's nodes that became a node of the optimised graph.
 
     Args:
         side: The model with its runtime.
@@ -155,7 +155,7 @@ def made_from(
         custom_ops: Libraries with operators of the model.
 
     Returns:
-        If the optimised graph cannot be saved, as when it does not load, only names are used.
+        The names of nodes in the model. If the optimised graph cannot be saved, they are derived from the node's name.
     """
     model = _model(side)
     try:

@@ -25,21 +25,21 @@ from ortune.records import MatchedBy
 CARRIERS = op_set("Cast DequantizeLinear Identity QuantizeLinear")
 """Operators that convert their input to another type."""
 NEAR = 1e-2
-"""Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
+"""Relative L2 below which two values are the same except for an error; that of unrelated values is about 1.4."""
 NEAR_ENOUGH = 0.2
-"""The same limit if no other candidate is close, for example after a conversion to a coarser type."""
+"""Limit in place of ``NEAR`` if no other candidate is close, for example after a conversion to a coarser type."""
 RIVAL = 3.0
 """Ratio of distances below which a second candidate is too close for a unique match."""
 NAMED_NEAR = 0.5
-"""The same limit for equal names, which exporters with numbered names may give to different values."""
+"""Limit in place of ``NEAR`` for values of one name, since exporters may give a numbered name to different values."""
 SORTED_NEAR = 1e-4
 FIGURES_NEAR = 1e-5
 FEWEST = 16
-"""Elements below which values are too often the same by chance: lengths, axes, flags."""
+"""Number of elements below which values, such as lengths, axes and flags, are too often equal by chance."""
 MOST_COMPARED = 64
-"""Number of candidates for one value with an element-wise comparison."""
+"""Maximum number of candidates that are compared with one value element by element."""
 MOST_ROUNDS = 32
-"""Limit of rounds; in each, keys are recomputed after nodes that differ."""
+"""Maximum number of rounds, each of which recomputes the keys after nodes that differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Pair:
     """A value of A and its counterpart in B.
 
     Attributes:
-        sorted: They have other layouts, so that their elements are compared in order of size.
+        sorted: Whether the layouts differ, so that sorted elements are compared.
     """
 
     a: str
@@ -63,14 +63,14 @@ def match(
     seen_b: Mapping[str, ValueStatistics],
     outputs: Mapping[str, str],
 ) -> dict[str, Pair]:
-    """Return the matched values of two graphs by the name in A, in the order of A's nodes.
+    """Return the matched values of two graphs, keyed by the name in A, in the order of A's nodes.
 
     Args:
         a: The base.
         b: The side compared with it.
-        seen_a: Values of the base.
-        seen_b: Values of the other.
-        outputs: Names of B's outputs and inputs by the corresponding names of A.
+        seen_a: Statistics of A's values, by name.
+        seen_b: Statistics of B's values, by name.
+        outputs: Maps each output and input name of A to the corresponding name of B.
     """
     # The surest ways come first, since a pair is never undone: what the interfaces tie, what is computed alike, equal
     # names, equal elements. Only then what must be concluded: from the nodes around it, and from how near it lies.
@@ -103,7 +103,7 @@ def match(
 
 
 class _Matching:
-    """The matched pairs so far."""
+    """Matches values in successive steps, and stores the pairs found so far."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Matching:
             self._by_size[value.size].append(name)
 
     def take(self, mine: str, theirs: str, by: MatchedBy, *, any_order: bool = False) -> None:
-        """Match two values, unless either is matched already."""
+        """Add a pair, unless either value is matched already."""
         if mine not in self.pairs and theirs not in self.taken:
             self.pairs[mine] = Pair(a=mine, b=theirs, by=by, sorted=any_order)
             self.taken.add(theirs)
@@ -135,7 +135,7 @@ class _Matching:
         return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
 
     def comparable(self, mine: str, theirs: str) -> bool:
-        """Return whether two values can be matched by rank and type; sizes may depend on values."""
+        """Return whether two values have the same rank and family of types; their sizes may differ."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
@@ -148,9 +148,8 @@ class _Matching:
 
         Args:
             names: Names of A's values in the order of its nodes.
-            sides: Computes the keys of each side.
-            keys_before: Keys of the previous round; matched pairs that they do not explain are treated as equal from
-                here on.
+            sides: Computes the keys of A and of B.
+            keys_before: Keys of the previous round. Pairs that they do not match are treated as equal from now on.
 
         Returns:
             The keys of both sides.
@@ -178,12 +177,12 @@ class _Matching:
         return keys_a, keys_b
 
     def by_equal_name(self, name: str, near: float = NEAR) -> None:
-        """Match two values of the same name if they are close, since numbered names may denote different values."""
+        """Match the values of one name if they are close, since a numbered name may denote another value in B."""
         if self.fits(name, name) and relative_l2(self.seen_a[name], self.seen_b[name]) <= near:
             self.take(name, name, "name")
 
     def by_elements(self, name: str) -> None:
-        """Match a value with one of B that has the same elements, regardless of name and layout."""
+        """Match a value with a value of B that has the same elements, regardless of name and layout."""
         mine = self.seen_a[name]
         if name in self.pairs or mine.size < FEWEST or _flat(mine):
             return
@@ -206,11 +205,11 @@ class _Matching:
             self.take(name, best, "values", any_order=not self.fits(name, best))
 
     def by_nearest(self, name: str, roots: Mapping[str, str]) -> bool:
-        """Match a value with the much nearest of B, preferring a source to its conversions; return whether it matched.
+        """Match a value with the nearest value of B if no other is similarly near; return whether it was matched.
 
         Args:
             name: Name of the value in A.
-            roots: Source of each value of B that is a type conversion of another.
+            roots: Maps each value of B that is a type conversion to its source; both count as one candidate.
         """
         mine = self.seen_a[name]
         if name in self.pairs or mine.size < FEWEST or _flat(mine):
@@ -246,7 +245,7 @@ class _Matching:
 
 
 def _makers(side: ObservedGraph) -> dict[str, str]:
-    """Return the operator that computes each value."""
+    """Return the operator that computes each value, by the value's name."""
     return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
 
 
@@ -274,15 +273,15 @@ def _by_structure(
     keys: tuple[Keys, Keys],
     most: int | None = None,
 ) -> bool:
-    """Match values of the same operator on matched inputs, else of the same name in both graphs.
+    """Match values by matched inputs and the same operator, else by the same name, else by matched inputs alone.
 
     Args:
         a: The base.
         b: The side compared with it.
         matching: The pairs so far.
-        joined: Inputs of B by those of A.
-        keys: The keys of both.
-        most: Nodes after which to stop.
+        joined: Maps the inputs of A to those of B.
+        keys: The keys of A and of B.
+        most: Number of nodes with new matches after which to stop; None for no limit.
 
     Returns:
         Whether any were matched.
@@ -297,7 +296,7 @@ def _by_structure(
     keys_a, keys_b = keys
 
     def counterpart(mine: ir.Value | None) -> str | None:
-        """Return the counterpart of an input in B, or of the value that it carries."""
+        """Return the counterpart in B of an input, or of the value that the input is a conversion of."""
         name = "" if mine is None else str(mine.name)
         return partners.get(name) or partners.get(roots_a.get(name, ""))
 
@@ -320,7 +319,7 @@ def _by_structure(
         return swapped and all(map(same_input, node.inputs, reversed(other.inputs)))
 
     def unlike(node: ir.Node, other: ir.Node) -> tuple[int, int, int]:
-        """Return how much two nodes differ: in sizes of results, stored inputs, and attributes."""
+        """Return the numbers of results, stored inputs and attributes in which two nodes differ."""
         outputs = zip(node.outputs, other.outputs, strict=False)
         stored = zip(node.inputs, other.inputs, strict=False)
         return (
@@ -330,7 +329,7 @@ def _by_structure(
         )
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
-        """Return the most similar unmatched node of B on the same inputs, of the same operator or of any."""
+        """Return the most similar unmatched node of B with matching inputs; with ``same``, of the same operator."""
         # Only readers of one counterpart are looked at, so that a pass takes as long as the graph has edges.
         starts = [name for v in node.inputs if (name := counterpart(v)) is not None]
         fitting = []
@@ -373,14 +372,14 @@ def _by_structure(
 
 
 def _is_stored(value: ir.Value, keys: Keys | None = None) -> bool:
-    """Return whether a value is stored in the file, or, with keys, computed only from such values."""
+    """Return whether a value is stored in the file, or computed only from stored values, which ``keys`` lists."""
     if keys is not None and str(value.name) in keys.fixed:
         return True
     return stored(value) is not None
 
 
 def paired_before(values: Iterable[ir.Value | None], paired: set[str]) -> tuple[set[str], list[ir.Node]]:
-    """Return the nearest values upstream that are paired, and the nodes between."""
+    """Return the names of the nearest paired values upstream, and the nodes between them and these values."""
     reached: set[str] = set()
     between: list[ir.Node] = []
     waiting, visited = [v for v in values if v is not None], set[ir.Value]()

@@ -1,4 +1,4 @@
-"""Reduces the nodes at a place of divergence, and selects the one to report."""
+"""Reduces the nodes at a place of divergence, and selects the node to report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.engines.bisection.value_statistics import ValueStatistics, relative_
 from ortune.records import GraphNode, ValuePair
 
 GROWTH = 8.0
-"""Factor over the inputs' difference; below it, the difference only grows here and begins elsewhere."""
+"""Largest ratio of a result's difference to its inputs' difference at which the difference began upstream and grew."""
 _PRODUCTS = ("Attention", "Conv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
 
 
@@ -25,15 +25,17 @@ def narrowed(
     seen_b: Mapping[str, ValueStatistics],
     apart: float,
 ) -> tuple[list[ir.Node], list[ir.Node]]:
-    """Return the nodes of both sides without those that still compute, or already lack, the other side's values.
+    """Return the nodes of each side that can cause the difference.
+
+    If a node still computes, or already lacks, a value of the other side, the nodes on one side of it are excluded.
 
     Args:
-        ours: Nodes of A between values that were paired.
-        others: Those of B.
-        pair: Result of the nodes.
-        inputs: Inputs of the nodes.
-        seen_a: Values of A.
-        seen_b: Values of B.
+        ours: Nodes of A between paired values.
+        others: Nodes of B between these values.
+        pair: The pair of values that the nodes compute.
+        inputs: The pairs of values that the nodes read.
+        seen_a: Statistics of A's values, by name.
+        seen_b: Statistics of B's values, by name.
         apart: Relative L2 distance of the values of ``pair``.
     """
     # B first: where B still makes A's value on the way, what is between that and its own result is the whole
@@ -50,7 +52,7 @@ def narrowed(
 def _behind(
     nodes: list[ir.Node], values: Mapping[str, ValueStatistics], wanted: ValueStatistics, limit: float
 ) -> list[ir.Node]:
-    """Return the nodes after the one that computes this value; [] if none does."""
+    """Return the nodes that follow the node with this result; [] if no node has it."""
     # The last node makes the result itself.
     for node in nodes[:-1]:
         if any(distance <= limit for distance in _distances(node, values, wanted)):
@@ -65,7 +67,7 @@ def _first_inexact(
     inputs: Sequence[tuple[ValueStatistics, float]],
     apart: float,
 ) -> list[ir.Node]:
-    """Return the first node that reproduces an input with an error, such as a conversion; [] if there is none.
+    """Return a list with the first node that reproduces an input with an error, such as a conversion; [] if none does.
 
     The error must be large enough to explain the distance of the result.
     """
@@ -85,7 +87,7 @@ def _distances(node: ir.Node, values: Mapping[str, ValueStatistics], wanted: Val
 def node_of(
     ours: Sequence[ir.Node], others: Sequence[ir.Node], a: ObservedGraph, b: ObservedGraph
 ) -> GraphNode:
-    """Return the node to report: A's node that does the work, or B's if A has none."""
+    """Return the node to report: the highest-ranked node of A, or of B if A has no nodes there."""
     if not ours:
         return described(max(others, key=work_of), b)
     behind = b.names.get(max(others, key=work_of).name or "", ()) if others else ()
@@ -95,7 +97,7 @@ def node_of(
 
 
 def work_of(node: ir.Node) -> int:
-    """Return a node's share of the work by its kind: 2 for products, 1 for other computations, 0 for moves."""
+    """Rank a node by the work of its operator: 2 for MatMul, Conv and similar, 0 for type conversions, else 1."""
     if node.op_type in CARRIERS:
         return 0
     return 2 if any(kind in node.op_type for kind in _PRODUCTS) else 1

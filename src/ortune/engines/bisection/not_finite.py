@@ -1,4 +1,4 @@
-"""Origin of a side's NaN and infinities: the first node that makes them, and the weight they come from."""
+"""Finds the origin of a side's NaN and infinities: the first node that makes them, and the weight they come from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Given:
 def first_of(side: ObservedGraph, values: Mapping[str, ValueStatistics], letter: str) -> NotFinite | None:
     """Return where the non-finite values of a side begin; None if all are finite.
 
-    NaN of an output is traced back through values with NaN to the first node that makes it of others. If those contain
+    NaN of an output is traced back to the first node that returns NaN for inputs without NaN. If those inputs contain
     infinities that a node computed from finite numbers, by overflow or division by zero, that node is the cause.
     Infinities of stored values and inputs may be intended, as a mask of minus infinity. Without NaN in an output, its
     infinities are traced in the same way. If no output has any, the first value in execution order is used.
@@ -98,7 +98,7 @@ def first_of(side: ObservedGraph, values: Mapping[str, ValueStatistics], letter:
 
 
 def _begins(reached: Iterable[ir.Value], bad: Callable[[ir.Value], bool]) -> list[ir.Value]:
-    """Return the bad values computed from good ones, upstream of the reached values."""
+    """Return the bad values with only good operands, among the reached values and the bad values upstream of them."""
     waiting = list(reached)
     met, begins = set(waiting), list[ir.Value]()
     while waiting:

@@ -1,4 +1,4 @@
-"""Reads every top-level value of a graph during a run, in parts that each run in their own process."""
+"""Reads every top-level value of a graph in several runs, each of which reads a part in its own process."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ortune.outputs.files import read_outputs
 from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime, messages
 
 PART_BYTES = 256 << 20
-"""Values of one process, which has them all in its memory at once, and once more as numpy's."""
+"""Limit on the bytes of the values that one process reads, since it has all in memory, with a copy as NumPy arrays."""
 UNKNOWN_BYTES = 16 << 20
 MOST_AT_ONCE = 256
 MOST_FAILURES = 40
-"""Number of failing parts, as when a value cannot be an output, after which the graph is given up."""
+"""Number of failed parts after which observing the graph fails; a part fails if a value in it cannot be an output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class ObservedGraph:
 
     Attributes:
         graph: Nodes and weights; only copies are changed.
-        plan: Plan without the optimiser, since fused values cannot be observed.
+        plan: Plan with the optimiser off, since fused values cannot be observed.
         names: The user's nodes by node name, if the graph was made by ONNX Runtime.
     """
 
@@ -142,13 +142,13 @@ class ValueObserver:
 
 
 def nudged(running: ObservedGraph, folder: Path, seed: int) -> ObservedGraph:
-    """Return the graph with inputs and small weights moved by one rounding step, to estimate rounding errors."""
+    """Return a copy with inputs and small weights moved by one rounding step, to estimate rounding errors."""
     graph = rounding.nudged(running.graph, seed) or running.graph
     return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
 
 
 def _values(running: ObservedGraph, wanted: Collection[str] | None) -> list[tuple[ir.Node, list[str]]]:
-    """Yield each node with the names of its values to observe."""
+    """Return each node with the names of its results to observe; with ``wanted``, only nodes with such results."""
     values = []
     for node in running.nodes:
         names = [str(v.name) for v in node.outputs if v.name and not _no_tensor(v)]
@@ -163,7 +163,7 @@ def _no_tensor(value: ir.Value) -> bool:
 
 
 def _parts(running: ObservedGraph, wanted: Collection[str] | None) -> list[list[str]]:
-    """Return the names of the values, in order, in parts that fit in memory."""
+    """Return the names of the values to observe, in execution order, split into parts that fit in memory."""
     sizes = _sizes(running)
     parts: list[list[str]] = []
     room = 0
@@ -178,7 +178,7 @@ def _parts(running: ObservedGraph, wanted: Collection[str] | None) -> list[list[
 
 
 def _sizes(running: ObservedGraph) -> dict[ir.Node, int]:
-    """Return the bytes that each node produces, if its shapes are known."""
+    """Return the bytes that each node with known shapes writes; {} if costs and nodes do not correspond."""
     feeds = feed_files.read_feeds(Path(running.feed.path))
     shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}
     whole = {
@@ -200,7 +200,7 @@ def _sizes(running: ObservedGraph) -> dict[ir.Node, int]:
 
 
 def _tapped(model: ir.Model, names: Sequence[str]) -> ir.Model:
-    """Return a copy with exactly these values as outputs."""
+    """Return a copy of the model with exactly these values as outputs."""
     copy = model.clone()
     wanted = set(names)
     values = [v for node in copy.graph for v in node.outputs if v.name in wanted]

@@ -1,4 +1,4 @@
-"""Places of divergence: nodes with a larger difference in the result than their inputs explain."""
+"""Finds the places of divergence: nodes whose results differ by more than their inputs explain."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ortune.outputs.files import family
 from ortune.records import GridDifference, Parting, ValuePair, WeightFault
 
 BREAK = 4.0
-"""Least factor over the inputs' difference for a break, if the inputs differ; the break must also be visible."""
+"""Least ratio of a result's difference to that of differing inputs at a break, which must also reach ``SHOWN``."""
 FAULTY_BREAK = 2.0
-"""The same factor if a weight of the node is faulty on one side."""
+"""This ratio if a weight of the node is faulty on one side."""
 DECISIVE_SHARE = 0.25
-"""Share of the largest divergence: the first place that reaches it is the answer."""
+"""Fraction of the largest divergence that the decisive place must reach."""
 _JUMPING = op_set("ArgMax ArgMin Ceil Floor NonMaxSuppression Round Sign TopK")
-"""Discontinuous operators: a small difference in their inputs can be large after them, or vanish."""
+"""Discontinuous operators, after which a small difference can be large, or vanish."""
 
 
 def _whole(pair: ValuePair) -> float:
@@ -36,7 +36,7 @@ def _whole(pair: ValuePair) -> float:
 
 
 def _worst(pair: ValuePair) -> float:
-    """Return the relative L2 distance of a value, or of its worst slice if that is notable."""
+    """Return the relative L2 of a pair, or of its worst slice if that is larger and notable."""
     worst = 0.0 if pair.slice is None else pair.slice.relative_l2
     return max(_whole(pair), worst if worst >= SHOWN else 0.0)
 
@@ -143,9 +143,10 @@ def _quantizations(nodes: Sequence[ir.Node]) -> int:
 
 
 def decisive_first(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
-    """Return the places with the decisive one first, and the first place if it is another one.
+    """Return the places with the decisive place first, and the first place in the graph unless it is decisive.
 
-    It is the first that is nearly as far apart as the farthest; of these one with a weight at fault or clipped values.
+    Of the places that reach ``DECISIVE_SHARE``, the first with a faulty weight or clipped values is decisive, and
+    otherwise the first.
     """
     if not places:
         return (), None
@@ -162,7 +163,7 @@ def decisive_first(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Part
 
 
 def first_off_grid(a: ObservedGraph, b: ObservedGraph, compared: ComparedPairs) -> GridDifference | None:
-    """Return the first node from which values on one grid differ, with the largest difference; None without any."""
+    """Return the first node whose result differs in grid steps, and the largest difference; None if none differs."""
     values = compared.values
     apart = [pair for pair in values.values() if pair.steps is not None and pair.steps.most]
     if not apart:
@@ -175,14 +176,14 @@ def first_off_grid(a: ObservedGraph, b: ObservedGraph, compared: ComparedPairs) 
 
 
 def _carried(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:
-    """Return the inputs that are only converted for a quantizing node; the place is the node that computes them."""
+    """Return the input of a type conversion, whose producer is the node to report; an empty set for other nodes."""
     if node.op_type not in CARRIERS:
         return set()
     return {str(value.name) for value in node.inputs[:1] if value is not None}
 
 
 def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[WeightFault, ...]:
-    """Return the weights that are at fault on one side and not on the other."""
+    """Return the faults of weights that only one side has."""
     mine, theirs = tuple(faults(ours, "A")), tuple(faults(others, "B"))
 
     def what(fault: WeightFault) -> tuple[str, int, int]:

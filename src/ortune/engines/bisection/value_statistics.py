@@ -12,16 +12,16 @@ from ortune.inputs.value_files import StoredValue
 from ortune.outputs.files import Array, decode, family, load_array, pieces
 
 KEPT = 1 << 18
-"""Number of elements in a sample; evenly spaced for larger values."""
+"""Maximum number of elements in a sample, evenly spaced in the value."""
 
 FARTHEST = 1e9
-"""Relative L2 of incomparable values: one is all zeros, or they are not finite in the same positions."""
+"""Relative L2 of values that cannot be compared: one is all zeros, or their finite elements differ in position."""
 
 LONGEST_AXIS = 512
 SLICE_FLOOR = 1e-3
 
 _PRECISION = {"float16": 2.0**-7, "bfloat16": 2.0**-4, "double": 2.0**-46}
-"""Precision by type: eight rounding steps of coarse types, 64 of others, for a few reordered sums."""
+"""Precision by type, which allows for reordered sums: eight rounding steps for coarse types, 64 for others."""
 _USUAL_PRECISION = 2.0**-17
 
 
@@ -33,7 +33,7 @@ class ValueStatistics:
         sample: ``.npy`` file with at most ``KEPT`` elements, in their stored type.
         n_nan, n_inf: Numbers of NaN and infinite elements.
         n_minus_inf: Number of negative infinities.
-        figures: Norm, sum of magnitudes, sum, minimum and maximum of the finite elements.
+        figures: Norm, sum of magnitudes, sum, minimum and maximum of the finite elements, in this order.
     """
 
     onnx_type: str
@@ -46,7 +46,7 @@ class ValueStatistics:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements of the value."""
         return math.prod(self.shape)
 
     @property
@@ -60,7 +60,7 @@ class ValueStatistics:
 
 
 def sample_value(value: StoredValue, sample: Path) -> ValueStatistics | None:
-    """Sample a value from a worker's file, piece by piece; None for strings and non-tensors."""
+    """Sample a value from a worker's file, piece by piece; return None for strings and non-tensors."""
     if value.kind != "tensor" or value.onnx_type == "string":
         return None
     array = load_array(value.files[0])
@@ -96,7 +96,7 @@ def sample_value(value: StoredValue, sample: Path) -> ValueStatistics | None:
 
 
 def rounding_l2(a: ValueStatistics, b: ValueStatistics) -> float:
-    """Return the relative L2 that rounding alone explains, for the finer type, so that conversions are noticed."""
+    """Return the relative L2 that rounding in the finer of both types explains, so that conversions are noticed."""
     return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
 
@@ -115,7 +115,7 @@ def relative_l2(
         b: The values compared with it.
         any_order: Compare sorted elements, for values in different layouts.
         zero: The integer that represents zero.
-        zero_b: The integer that represents zero in B; the same as ``zero`` if None.
+        zero_b: The integer that represents zero in B; None if it equals ``zero``.
     """
     # B's integers as if its zero were A's.
     old, new = a.values(), b.values() + (0.0 if zero_b is None else zero - zero_b)
@@ -149,9 +149,9 @@ class WorstSlice:
 
 
 def worst_slice(a: ValueStatistics, b: ValueStatistics) -> WorstSlice | None:
-    """Return the worst slice along axes of moderate length; None if there are none, or a sample is incomplete.
+    """Return the worst slice along any axis of moderate length; None without such axes or without complete samples.
 
-    The error of a slice that is nearly zero is relative to a thousandth of the norm of the others.
+    The error of a slice that is nearly zero is relative to a thousandth of the RMS norm of all slices.
     """
     if not (a.whole and b.whole) or a.shape != b.shape:
         return None
@@ -183,8 +183,8 @@ class Steps:
     Attributes:
         most: Largest difference.
         typical: RMS of the differences.
-        worst: RMS of the worst slice, along any axis of moderate length.
-        share: Share of elements with a difference of half a step or more.
+        worst: RMS of the differences in the worst slice along any axis of moderate length.
+        share: Fraction of elements that differ by half a step or more.
     """
 
     most: float
@@ -200,7 +200,7 @@ def in_steps(a: ValueStatistics, b: ValueStatistics, step: float, moved: float =
         a: The reference.
         b: The values compared with it.
         step: Step of the grid.
-        moved: Difference of the integers that represent zero, A minus B.
+        moved: Zero point of A minus zero point of B.
     """
     old, new = a.values(), b.values() + moved
     if old.size != new.size or not old.size:
@@ -225,13 +225,13 @@ def in_steps(a: ValueStatistics, b: ValueStatistics, step: float, moved: float =
 
 
 def differing_share(a: ValueStatistics, b: ValueStatistics) -> float:
-    """Return the share of differing elements of integers."""
+    """Return the fraction of elements that differ, for integer values."""
     old, new = a.values(), b.values()
     return float((old != new).mean()) if old.size else 0.0
 
 
 def may_be_equal(a: ValueStatistics, b: ValueStatistics, limit: float) -> bool:
-    """Return whether two values may be equal by their statistics, regardless of element order."""
+    """Return whether the statistics of two values allow that they are equal, regardless of element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False
     if family(a.onnx_type) != family(b.onnx_type):

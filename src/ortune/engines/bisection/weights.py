@@ -1,4 +1,4 @@
-"""Faults of stored values: not finite, saturated at the limits of their type, or on a too coarse grid."""
+"""Finds faults of stored values: not finite, saturated at the limits of the type, or on a grid that is too coarse."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ortune.graph.model.tensors import not_finite
 from ortune.records import WeightFault
 
 MOST_AT_ENDS = 0.05
-"""Share of int8 weights at the limits of their type that is normal, given how scales are chosen."""
+"""Fraction of 8-bit weights that normally are at the limits of their type, given how scales are chosen."""
 FEW_STEPS = 2
-"""Largest magnitude, in steps, of a channel that has lost nearly all of its precision."""
+"""Largest magnitude, in grid steps, of a channel that has lost nearly all of its precision."""
 FEWEST_CHANNELS = 2
 
 
@@ -68,7 +68,7 @@ def _reads_quantized(node: ir.Node) -> bool:
 
 
 def _coarse_channels(array: np.ndarray, node: ir.Node) -> tuple[int, int]:
-    """Return the number of channels that use almost no step of a shared scale, and that of all channels."""
+    """Return the number of channels that use almost no step of a shared scale, and the number of all channels."""
     if node.op_type == "DequantizeLinear":
         scale = stored(node.inputs[1])
         if scale is None or scale.size > 1:

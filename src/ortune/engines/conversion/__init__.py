@@ -1,1 +1,1 @@
-"""From a framework's model to ONNX: kinds of sources, their axes, and the comparison of outputs with the ONNX model."""
+"""Conversion of a framework's model to ONNX: kinds of sources, dynamic axes, and the comparison of outputs."""

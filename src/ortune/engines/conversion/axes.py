@@ -1,4 +1,4 @@
-"""Axes of a source that must stay dynamic: as named by the user, in the source, and in the exported model."""
+"""Axes that must stay dynamic: requested by the user, found in the source, and found in the exported model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.shapes.symbols import feedable, is_anonymous, kind_of_name
 from ortune.records import SourceInput, SourceOpened
 
 Axes = Mapping[str, Mapping[int, str]]
-"""Names of open axes, by input and number."""
+"""Names of dynamic axes, keyed by input name and axis index."""
 
 _PLACE = re.compile(r"(?P<input>[^:=]+):(?P<axis>\d+)=(?P<name>[A-Za-z_]\w*)")
 _FIRST, _SECOND = ("batch",), ("seq", "frames", "samples", "encoder", "points")
@@ -23,18 +23,18 @@ _WRITTEN = {
     "Keras model": "create it with None for that size: keras.Input((None, 64))",
     "TFLite file": "convert it again from a model whose signature has None there",
 }
-"""How to write a source with dynamic sizes, by kind of source with fixed sizes."""
+"""Advice for writing a source with dynamic sizes, by the kind of source."""
 _IMAGE = {"height": -2, "width": -1}
 
 
 def requested_axes(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
     """Return the axes that ``--dynamic batch,seq`` selects, by input.
 
-    ``batch`` is the first axis of every input, ``seq`` and similar names the second, ``height`` and ``width`` the last
-    two of inputs with four; others are written in full: ``INPUT:AXIS=NAME``.
+    ``batch`` is the first axis of every input, ``seq`` and similar names are the second, ``height`` and ``width`` are
+    the last two of inputs with four axes. Any other axis is written in full: ``INPUT:AXIS=NAME``.
 
     Raises:
-        UsageError: A name or place matches no input.
+        UsageError: A name or an axis matches no input.
     """
     axes_of_inputs: dict[str, dict[int, str]] = {}
     names = ", ".join(source.name for source in inputs)
@@ -87,7 +87,7 @@ def require_open(wanted: Axes, source: SourceOpened) -> None:
 
 
 def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
-    """Return the axes that are dynamic in the source."""
+    """Return the axes that are dynamic in the source, as names keyed by input and axis index."""
     return {
         source.name: {
             axis: _unnamed(source.name, axis) for axis, size in enumerate(source.shape) if size is None
@@ -98,7 +98,7 @@ def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
 
 
 def dynamic_dimensions(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
-    """Return every dynamic dimension of a model's inputs by name, with its places."""
+    """Return the dynamic dimensions of a model's inputs: for each name, the (input, axis) pairs with that size."""
     open_places: dict[str, list[tuple[str, int]]] = {}
     for value in feedable(model):
         for axis, size in enumerate(value.shape or ()):
@@ -110,12 +110,12 @@ def dynamic_dimensions(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
 
 
 def _unnamed(value: str, axis: int) -> str:
-    """Return the name of an unnamed dynamic dimension: "batch" for the first axis, which it nearly always is."""
+    """Return a name for an unnamed dynamic dimension: "batch" for the first axis, which nearly always is the batch."""
     return f"{value}_{axis}" if axis else "batch"
 
 
 def unexpectedly_fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
-    """Return axes that should be dynamic but are fixed in the model: by name, with input, axis, size."""
+    """Return (input, axis, size) of the axes that should be dynamic but are fixed in the model, keyed by axis name."""
     shapes = {str(value.name): value.shape for value in feedable(model)}
     fixed_axes: dict[str, list[tuple[str, int, int]]] = {}
     for name, axes in expected.items():
@@ -128,7 +128,7 @@ def unexpectedly_fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[
 
 
 def other_sizes(size: int) -> tuple[int, ...]:
-    """Return further sizes to try for a dynamic axis, the most informative first: twice as long, and half."""
+    """Return other sizes to try for a dynamic axis, the most informative first: double, half, and slightly larger."""
     # Odd and even ones: of 8 these are 17, 4, 10 and 9, which no stride of a model divides all.
     wanted = (2 * size + 1, size // 2, size + 2, size + 1)
     return tuple(dict.fromkeys(other for other in wanted if other >= 1 and other != size))
@@ -137,7 +137,7 @@ def other_sizes(size: int) -> tuple[int, ...]:
 def shapes_with_size(
     base: Mapping[str, Sequence[int]], where: Sequence[tuple[str, int]], size: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes with one dynamic size changed everywhere."""
+    """Return the shapes with ``size`` at each (input, axis) of ``where``."""
     shapes = {name: list(shape) for name, shape in base.items()}
     for name, axis in where:
         shapes[name][axis] = size

@@ -1,4 +1,4 @@
-"""Names the node at fault by comparing the values of a wrong model with those of a conversion that is right."""
+"""Names the node at fault by comparing the values of a wrong model with the values of a correct conversion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def node_at_fault(
     folder: Path,
     line: Callable[[messages.Message], None],
 ) -> tuple[Parting | None, NotFinite | None]:
-    """Find where a wrong model's values diverge from a correct one's and become non-finite; None if not found.
+    """Return where a wrong model's values diverge from a correct model's, and where they become non-finite.
+
+    Either is None if not found.
 
     Args:
         right: A conversion of the same source with correct outputs.

@@ -1,4 +1,4 @@
-"""Compares the outputs of an ONNX model with its source, for several inputs and sizes, at two optimisation levels."""
+"""Compares the outputs of an ONNX model with its source's, for several inputs and sizes, at two optimisation levels."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ INVENTED: tuple[MadeUp, ...] = (
 )
 """Generated inputs, used if the user provides none."""
 ROWS = 16
-"""Rows of an input with an unknown first size."""
+"""First size of a generated input whose first size is unknown."""
 MOST_SIZES = 2
-"""Other sizes of each open axis."""
+"""Maximum number of other sizes that are tried for each dynamic axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """Result of the check of one model.
+    """Result of checking one model.
 
     Attributes:
-        cases: Every set of inputs, at both levels.
-        axes: Every open size.
+        cases: The comparison for every set of inputs and both levels.
+        axes: Every dynamic dimension.
         fault: The first fault; None if the model is correct.
-        feed: The inputs that show the fault.
+        feed: The inputs that show the fault; None without a fault, or if it does not depend on inputs.
         notes: Notes on what could not be checked.
     """
 
@@ -56,7 +56,7 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether the outputs equal the source's."""
+        """Whether no fault was found."""
         return self.fault is None
 
 
@@ -86,9 +86,9 @@ class ConversionCheck:
 
         Args:
             side: The model.
-            inputs: Names of the source's inputs by the model's, as reported by the exporter; others are matched by name
-                and order.
-            expected: Axes of the source's inputs that are to be open.
+            inputs: Maps the source's inputs to the model's, as reported by the exporter; others are matched by name and
+                order.
+            expected: Axes of the source's inputs that must be dynamic.
         """
         self._runs.notes = []
         model = side.model.ir
@@ -136,7 +136,7 @@ class ConversionCheck:
         )
 
     def _base_shapes(self, side: ResolvedSide, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the model's inputs from the source; the user's shapes have precedence."""
+        """Return the shapes of the model's inputs: the user's, or else those of the source."""
         theirs = {source.name: source for source in self.source.inputs}
         shapes = {}
         for mine, name in pairs.items():
@@ -161,7 +161,7 @@ class ConversionCheck:
     def _groups(
         self, base: Mapping[str, tuple[int, ...]], pairs: Mapping[str, str]
     ) -> Iterator[tuple[InputOptions, tuple[MadeUp, ...]]]:
-        """Yield the input groups: the user's inputs, the source's example, and generated ones."""
+        """Yield the groups of inputs: the user's inputs, the source's example, and generated inputs."""
         for path in (self.feeds.inputs, self.feeds.data):
             if path is not None:
                 yield (
@@ -193,7 +193,7 @@ class ConversionCheck:
         wanted: axes.Axes,
         cases: list[CheckedCase],
     ) -> tuple[tuple[DynamicAxis, ...], CaseGroup | ConversionFault | None]:
-        """Return every dynamic dimension checked at other sizes, and the first fault that this shows."""
+        """Check the dynamic dimensions at other sizes; return their records, and the first fault or None."""
         dynamic: list[DynamicAxis] = []
         fault: ConversionFault | None = None
         for name, where in axes.unexpectedly_fixed(side.model.ir, wanted).items():
@@ -220,7 +220,7 @@ class ConversionCheck:
         spots: Sequence[tuple[str, int]],
         cases: list[CheckedCase],
     ) -> tuple[DynamicAxis, CaseGroup | None]:
-        """Return one dynamic dimension checked at other sizes, and the group of inputs that shows a fault or None."""
+        """Check one dynamic dimension at other sizes; return its record, and a group of inputs with a fault or None."""
         places = tuple(f"{value} axis {axis}" for value, axis in spots)
         untested = DynamicAxis(name=name, places=places, status="untested")
         if any(value not in base for value, _ in spots):

@@ -1,4 +1,4 @@
-"""Kinds of faults, determined from two sets of outputs."""
+"""Determines the kind of a conversion fault from the outputs of source and model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.records import CheckedCase, ConversionFault, FaultKind, OutputDiffer
 
 MOST_AXES = 5
 _NEAR = 1e-3
-"""Relative L2 below which values are equal up to the order of their axes."""
+"""Relative L2 below which outputs with reordered axes are equal."""
 
 
 def fault_of(
@@ -23,12 +23,12 @@ def fault_of(
     """Return the fault of a case.
 
     Args:
-        case: A case with different outputs, or that did not run.
+        case: A case that did not run, or whose outputs differ.
         source: Folder of the source's outputs.
         model: Folder of the model's outputs; None if there are none.
         frozen: Whether the model is correct at the sizes of its export.
-        right: Sets of inputs with the source's outputs.
-        of: All of them.
+        right: Number of input sets with outputs that match the source's.
+        of: Number of all input sets.
     """
     if case.outputs is None or model is None:
         kind: FaultKind = "frozen-size" if frozen else "does-not-run"
@@ -49,7 +49,7 @@ def fault_of(
 
 
 def not_compared(cases: Sequence[CheckedCase], notes: Sequence[str]) -> ConversionFault | None:
-    """Return the fault of a model without any compared outputs; None if some were compared.
+    """Return the fault that no outputs were compared; None if some were compared.
 
     Args:
         cases: Cases that ran.
@@ -102,7 +102,7 @@ def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str
 
 
 def _turned(old: Array, new: Array) -> tuple[int, ...] | None:
-    """Return the permutation of axes that makes the outputs equal; None if they are equal or there is none."""
+    """Return the permutation of axes that makes the outputs equal; None if there is none, or if none is needed."""
     if (
         old.dtype.kind != "f"
         or not 2 <= old.ndim == new.ndim <= MOST_AXES

@@ -1,4 +1,4 @@
-"""One group of inputs, run by the source and by its ONNX model at two levels of the optimiser."""
+"""Runs groups of inputs through a source, and through its ONNX model at two optimisation levels."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from ortune.targets.source import RUN_S, SourceProcess, SourceProcessFailed
 
 Level = Literal["disable", "all"]
 LIMIT_S = 300.0
-"""Seconds to load the ONNX model; a run of it has the limit of the source's, since a loop in it may never end."""
+"""Time limit for loading the ONNX model, in seconds. A run has the source's time limit, since a loop may never end."""
 
 
 MadeUp = tuple[str, int, Kind]
-"""Generated inputs: their name, an offset of the seed, and their kind."""
+"""Generated inputs: their name, the offset added to the seed, and the kind of values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseGroup:
-    """One group of inputs, run by the source and the model."""
+    """Result of one group of inputs that the source and the model ran."""
 
     cases: list[CheckedCase]
     refs: dict[str, FeedRef]
@@ -54,7 +54,7 @@ class CaseGroup:
 
 
 class SourceRefuses(Exception):
-    """The source rejects inputs of that size."""
+    """The source rejects inputs of a size that is checked."""
 
 
 class GroupRuns:
@@ -66,7 +66,7 @@ class GroupRuns:
     Args:
         opened: The experiment.
         process: Process of the framework, with the source opened.
-        place: Folder of inputs, which that process may read.
+        place: Folder of inputs, which the framework's process may read.
         tolerance: Tolerance of the comparison; None for the default.
     """
 
@@ -85,7 +85,11 @@ class GroupRuns:
         kinds: Sequence[MadeUp],
         sizes: Mapping[str, int] | None = None,
     ) -> CaseGroup:
-        """Run one group of inputs through the source, and through the model at both levels."""
+        """Run one group of inputs through the source, and through the model at both levels.
+
+        Raises:
+            SourceRefuses: ``sizes`` is passed and the source rejects the inputs.
+        """
         folder = self.folder()
         baseline = self.opened.base_measuring(side, feeds=options, scratch=folder, say=lambda _: None)
         baseline.comparer.random = random_outputs(side.model.ir)
@@ -110,7 +114,7 @@ class GroupRuns:
     def _refs(
         self, baseline: Measuring, kinds: Sequence[MadeUp], folder: Path, *, at_sizes: bool
     ) -> tuple[list[FeedRef], str]:
-        """Return the inputs, and the error if the model does not run on them, else ""."""
+        """Return the inputs, and the error if the model does not run on them; the error is "" if it does."""
         trouble = ""
         try:
             baseline.find_inputs(LIMIT_S, RUN_S)
@@ -130,7 +134,11 @@ class GroupRuns:
     def _source_runs(
         self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: ResolvedSide, *, strict: bool
     ) -> bool:
-        """Compute the source's outputs; return False, with a note, if it rejects the inputs."""
+        """Compute the source's outputs; add a note and return False if it rejects the inputs.
+
+        Raises:
+            SourceRefuses: The source rejects the inputs, and ``strict`` is set.
+        """
         try:
             ran = self.process.ask(RunSource(feeds=(ref,), inputs=dict(pairs), output=str(folder)), SourceRan)
         except SourceProcessFailed as error:

@@ -51,7 +51,7 @@ _BY_FUNCTION = "name the function that creates the model: ortune convert module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKind:
-    """Kind of a source.
+    """A source as the user named it, with its format.
 
     Attributes:
         text: Name of the source, as the user wrote it.
@@ -72,7 +72,7 @@ class SourceKind:
 
 
 def is_source(text: str) -> bool:
-    """Return whether a text is a source, including refused formats, rather than an ONNX model."""
+    """Return whether a command-line argument is a source, also of a refused format, rather than an ONNX model."""
     path = Path(text)
     if FACTORY.fullmatch(text) and not files.exists(path):
         return True
@@ -88,7 +88,7 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
         framework: Value of ``--framework``.
 
     Raises:
-        UsageError, ModelError: The format cannot be converted, or would run code that the user did not name.
+        UsageError, ModelError: The format cannot be converted, or opening it would run code that the user did not name.
     """
     if framework is not None and framework not in FRAMEWORKS:
         raise UsageError(
@@ -128,7 +128,7 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
 
 
 def module_files(factory: str) -> tuple[Path, ...]:
-    """Return the files of a function's module in the current folder."""
+    """Return the existing files in the current folder that may define the module of a ``module:function``."""
     module = Path(factory.partition(":")[0].replace(".", "/"))
     return tuple(
         place for place in (module.with_suffix(".py"), module / "__init__.py") if files.is_file(place)
@@ -162,7 +162,7 @@ def _require_function(factory: str) -> None:
 
 
 def _defined(tree: ast.Module) -> set[str] | None:
-    """Return all names that a module may define; None if that is unknown, as with a star import or ``__getattr__``."""
+    """Return all names that a module may define; None if a star import or ``__getattr__`` makes them unknown."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -184,7 +184,11 @@ def _parsed(place: Path) -> ast.Module:
 
 
 def _imported_by(factory: str) -> Converter:
-    """Return the framework that a function imports, or else its module; raise UsageError if it is not a single one."""
+    """Return the framework that a function or else its module imports.
+
+    Raises:
+        UsageError: They import no framework, or several.
+    """
     places = module_files(factory)
     found: set[str] = set()
     for place in places:

@@ -21,12 +21,12 @@ from ortune.worker import fence
 
 
 def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) -> str:
-    """Return the interpreter with the framework: the user's, or that of an environment that is installed once.
+    """Return the interpreter with the framework: the user's, or that of an environment which is installed once.
 
     Args:
         kind: Kind of the source.
         named: The user's interpreter or environment; None for the installed one.
-        option: Option with its name, for errors.
+        option: Option that names the interpreter, for errors.
         watch: Progress and cancellation callbacks.
 
     Raises:
@@ -42,10 +42,10 @@ def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) 
 
 
 def require_fence(kind: SourceKind, *, trusted: bool) -> None:
-    """Check, before anything is opened or installed, that this system can confine the source.
+    """Check, before anything is opened or installed, that this system can confine the source's process.
 
     Raises:
-        UsageError: It cannot, and the user does not trust the source.
+        UsageError: The system cannot confine it, and the user does not trust the source.
     """
     lacking = "" if trusted else fence.missing()
     if lacking:
@@ -59,7 +59,7 @@ def require_fence(kind: SourceKind, *, trusted: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedSource:
-    """A source in the process of its framework.
+    """A source opened in a process of its framework.
 
     Attributes:
         process: The process.
@@ -89,10 +89,10 @@ def opened_source(
     Args:
         kind: Kind of the source.
         python: Interpreter with the framework.
-        folder: Folder of the process, the only one that it may write to.
-        shapes: Shapes of inputs, for a source without its own.
+        folder: Folder of the process, to which alone it may write.
+        shapes: Input shapes, for a source that does not declare them.
         trusted: Whether the process is not confined.
-        feeds: Folder of the inputs for the runs.
+        feeds: Folder of the inputs for the runs; None if the source is not run.
 
     Raises:
         OrtuneError: The source cannot be opened.

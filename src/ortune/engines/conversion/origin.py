@@ -1,4 +1,4 @@
-"""The record of a verified conversion in the metadata of the model."""
+"""Creates the record of a verified conversion that is stored in the model's metadata."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ortune.records import Conversion, ConvertedFrom, SourceOpened
 
 
 def origin(kind: SourceKind, source: SourceOpened, conversion: Conversion) -> ConvertedFrom:
-    """Return the metadata of a verified conversion."""
+    """Return the record of a verified conversion for the model's metadata."""
     sets = len({case.name for case in conversion.cases})
     worst = max((case.outputs.relative_l2 for case in conversion.cases if case.outputs), default=0.0)
     opened = [axis.name for axis in conversion.axes if axis.status == "open"]

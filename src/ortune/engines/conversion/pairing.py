@@ -1,4 +1,4 @@
-"""Matches the inputs of an ONNX model with its source's: by the exporter's report, by name, then by order."""
+"""Matches the inputs of an ONNX model and its source: by the exporter's report, then by name, then by order."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def pair_inputs(
     exported: Mapping[str, str],
     example: Mapping[str, np.ndarray],
 ) -> dict[str, str]:
-    """Return the names of the source's inputs by the model's.
+    """Return a mapping of the model's input names to the source's.
 
     Args:
         model: The ONNX model.
-        inputs: The source's, in order.
-        exported: Names of the model's inputs by the source's, as reported by the exporter.
+        inputs: The source's inputs, in order.
+        exported: Maps the source's input names to the model's, as reported by the exporter.
         example: The source's example values, which determine its dynamic sizes.
 
     Raises:
-        NotPaired: An input of the model has no partner, or one of another shape.
+        NotPaired: An input of the model has no counterpart, or its counterpart has another shape.
     """
     by_name = {source.name: source for source in inputs}
     exported_of = {mine: theirs for theirs, mine in exported.items() if theirs in by_name}
@@ -64,7 +64,7 @@ def pair_inputs(
 
 
 def _require_same(value: ir.Value, name: str, shape: Sequence[int | None]) -> None:
-    """Raise NotPaired if ranks differ, or sizes are on other axes; a single fixed size is reported later."""
+    """Raise NotPaired if ranks differ, or sizes are on other axes. A single size that is fixed is reported later."""
     ours = list(value.shape) if value.shape is not None else None
     if ours is None or _fits(ours, shape):
         return

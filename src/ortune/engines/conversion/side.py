@@ -23,11 +23,11 @@ from ortune.records import Plan, Runtime, SourceOpened, SourceSide
 
 @dataclass(frozen=True, kw_only=True)
 class SourceModel(OpenModel):
-    """A source with the graph of its ONNX model; its own files are only partly known."""
+    """A source with the graph of its ONNX model. Only some of the source's files may be known."""
 
     @cached_property
     def sha256(self) -> str:
-        """The sha256 of its files; "" for a function with a module outside of the current folder."""
+        """The sha256 of the source's known files; "" for a function whose module is outside of the current folder."""
         if not self.stamps:
             return ""
         digest = hashlib.sha256()
@@ -40,21 +40,21 @@ class SourceModel(OpenModel):
 def sides_of(
     kind: SourceKind, python: str, opened: Experiment, onnx: ResolvedSide, plan: Plan, *, trusted: bool
 ) -> tuple[list[ResolvedSide], str]:
-    """Return a source as sides run by its framework, one for each way, the usual one first.
+    """Return a side for each style in which the framework can run the source, such as compiled, the usual style first.
 
     Args:
         kind: Kind of the source.
         python: Interpreter with the framework.
         opened: The open experiment.
         onnx: The ONNX model of the source, which determines its inputs.
-        plan: Plan with the number of threads, the only setting that a framework has.
+        plan: Plan with the number of threads, the only setting that applies to a framework.
         trusted: Whether its processes are not confined.
 
     Returns:
-        The sides, and why another way is omitted, else "".
+        The sides, and the reason why a style is omitted, or "".
 
     Raises:
-        OrtuneError: The source cannot be opened, or has other inputs.
+        OrtuneError: The source cannot be opened, or its inputs do not match the ONNX model's.
     """
     folder = Path(tempfile.mkdtemp(prefix="source-", dir=opened.scratch))
     opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")

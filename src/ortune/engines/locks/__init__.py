@@ -1,1 +1,1 @@
-"""Stores what ONNX Runtime makes of a model in a file, and compares with it later, without timing."""
+"""Stores how ONNX Runtime optimises and runs a model in a lock file, and later compares the model with it untimed."""

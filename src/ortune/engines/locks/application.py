@@ -1,4 +1,4 @@
-"""Lock of a recorded application, which limits what an update may add."""
+"""The lock of a recorded application: a later recording fails if it adds models, sessions, threads or shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ORDER = (MODEL, SESSIONS, COPIES, USED_THREADS, SHAPE, NOT_COMPARED, PACKAGE, V
 
 
 def snapshot_of(recording: Recording) -> AppSnapshot:
-    """Return the contents of a recording that a lock stores."""
+    """Return the part of a recording that a lock stores."""
     groups: dict[str, list[RecordedSession]] = {}
     for session in recording.sessions:
         if not session.error and not session.inherited:
@@ -84,12 +84,12 @@ def _shape(calls: RecordedCalls) -> str:
 
 
 def app_differences(was: AppSnapshot, now: AppSnapshot, *, strict: bool) -> tuple[LockChange, ...]:
-    """Compare a recording with its lock; additions fail, and with ``strict`` every difference does.
+    """Return the differences between a recording and its lock; additions fail the check.
 
     Args:
         was: The lock.
         now: The new recording.
-        strict: Whether each change fails.
+        strict: Whether every difference fails the check.
     """
     changes = [*_uses(was, now), *_rest(was, now)]
     if strict:
@@ -145,7 +145,7 @@ def write_app_lock(path: Path, snapshot: AppSnapshot, *, typed: bool) -> None:
     """Write the lock file of an application.
 
     Raises:
-        UsageError: It cannot be written.
+        UsageError: The file cannot be written.
     """
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
     write_text(path, text + "\n", typed=typed)
@@ -156,10 +156,10 @@ def read_app_lock(path: Path, again: str) -> AppSnapshot:
 
     Args:
         path: The file.
-        again: The command that writes it.
+        again: The command that writes the file, for errors.
 
     Raises:
-        UsageError: It is not there, is damaged, or of another kind.
+        UsageError: The file is missing, damaged, or not an application's lock.
     """
     try:
         snapshot = read_json(files.read(path), AppSnapshot)

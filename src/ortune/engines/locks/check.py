@@ -1,4 +1,4 @@
-"""A model against its lock: every difference between two snapshots, most important first."""
+"""Compares a model with its lock: every difference between two snapshots, most important first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ortune.outputs.ways import DEFAULT_LIMITS, LIMITS
 from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Uncompared, Value
 
 ELSEWHERE = 0.01
-"""Limit for output figures on another kind of processor or another onnxruntime, with different rounding: far above
-reassociation, far below a wrong kernel. Otherwise the usual limit applies."""
+"""Relative limit for output statistics on a different kind of processor or onnxruntime version, where rounding differs.
+
+It is far above the effect of reordered sums, and far below that of a wrong kernel.
+"""
 
 PEAK_WORTH_SAYING = 0.01
 
@@ -29,9 +31,9 @@ class Differences:
     """The result of comparing a model with its lock.
 
     Attributes:
-        changes: Most important first.
+        changes: The differences, most important first.
         uncompared: Parts that were compared only partly, or not at all.
-        tolerance_ratio: Accepted relative difference of floating-point figures.
+        tolerance_ratio: Accepted relative difference of floating-point output statistics.
     """
 
     changes: tuple[LockChange, ...]
@@ -47,7 +49,7 @@ class Differences:
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float | None = None, strict: bool = False
 ) -> Differences:
-    """Compare two snapshots; return the changes, and the parts that could not be compared."""
+    """Return the changes between two snapshots, and the parts that could not be compared."""
     alike = same_processor(was, now) and (was.ort_version, was.ort_web) == (now.ort_version, now.ort_web)
     usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
     uncompared: list[Uncompared] = []
@@ -75,7 +77,7 @@ def differences(
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
-    """Return whether both snapshots have the same processor, so processor-dependent parts can be compared."""
+    """Return whether both snapshots were taken on the same kind of processor, on which some parts depend."""
     return (was.hardware.machine, was.hardware.features) == (now.hardware.machine, now.hardware.features)
 
 
@@ -109,7 +111,7 @@ def _value(value: Value | None) -> int | float | str:
 
 
 def _graphs(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Iterator[LockChange]:
-    """Yield changes of the graph that ran; of other levels only if that graph has none."""
+    """Yield the changes of the graph that ran, or if it has none, of the graphs of other levels."""
     old, new = _levels(was), _levels(now)
     comparable = set(LEVEL.choices) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
@@ -177,7 +179,7 @@ def _model(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
 
 
 def _weights(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[LockChange]:
-    """Yield tensors with changed values; a tensor that was only renamed is skipped."""
+    """Yield the tensors with changed values, without tensors that were only renamed."""
     for name in dict.fromkeys((*was, *now)):
         before, after = was.get(name), now.get(name)
         moved = after in was.values() if before is None else after is None and before in now.values()
@@ -186,7 +188,7 @@ def _weights(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[LockCha
 
 
 def _file(was: Snapshot, now: Snapshot, changes: list[LockChange]) -> Iterator[LockChange]:
-    """Yield a change for another file with the same weights, and whether only names or order differ."""
+    """Yield a change if the file differs but its weights are equal, with a note if only names or order differ."""
     old, new = was.model, now.model
     if old.sha256 == new.sha256 or old.weights != new.weights:
         return
@@ -221,7 +223,7 @@ def _plain(kind: str | None) -> str | None:
 
 
 def _without_symbols(text: str) -> str:
-    """Return the interface without the names of its dynamic dimensions, which depend on the exporter."""
+    """Return an interface text without the names of its dynamic dimensions, which depend on the exporter."""
     name, kind = _named(text)
     head, bracket, dims = kind.partition("[")
     if not bracket or dims == "...]":
@@ -299,7 +301,7 @@ def _outputs(
 
 
 def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnapshot) -> bool:
-    """Return whether the interface declares the change: another rank, or the types and sizes of the actual outputs."""
+    """Return whether the model's interface already declares the change of an output's type or shape."""
     before, after = (_parts(dict(map(_named, s.model.outputs)).get(old.name, "")) for s in (was, now))
     a, b = _parts(_kind(old)), _parts(_kind(new))
     if (len(before), len(after)) != (len(a), len(b)):
@@ -311,7 +313,7 @@ def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnap
 
 
 def _parts(kind: str) -> list[str]:
-    """Return type and dimensions of "float[1,10]"."""
+    """Return the type and dimensions of a text such as "float[1,10]"."""
     name, _, dims = kind.removesuffix("]").partition("[")
     return [name, *(dims.split(",") if dims else [])]
 
@@ -319,7 +321,7 @@ def _parts(kind: str) -> list[str]:
 def _differs(
     was: OutputSnapshot, now: OutputSnapshot, tolerance: float, *, exact: bool
 ) -> tuple[str, float | str, float | str] | None:
-    """Return the first figure that differs, with both values."""
+    """Return the name and both values of the first statistic that differs; None if none does."""
     if None not in (was.mean, was.l2, was.sketch, now.mean, now.l2, now.sketch):
         assert was.mean is not None and was.l2 is not None and was.sketch is not None
         assert now.mean is not None and now.l2 is not None and now.sketch is not None

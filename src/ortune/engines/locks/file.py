@@ -1,4 +1,4 @@
-"""Lock files: their default path, and reading and writing them in a form that people can compare."""
+"""Lock files: their default path, and their text, in which people can read changes line by line."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SUFFIX = ".lock.json"
 
 
 def default_path(model: str) -> Path:
-    """Return the lock file of a model, in the folder of the model; one file serves all git revisions."""
+    """Return the path of a model's lock file, in the model's folder and the same for all git revisions."""
     git = from_git.split(model)
     path = Path(git[0] if git else model)
     return path.with_name(path.name + SUFFIX)
 
 
 def encoded(snapshot: Snapshot) -> str:
-    """Return the lock file's text: sorted, one fact per line, equal for equal snapshots."""
+    """Return the lock file's text: sorted, with one fact per line, and equal for equal snapshots."""
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
     # A shape on one line is what a person compares.
     shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
@@ -47,7 +47,7 @@ def write_text(path: Path, text: str, *, typed: bool) -> None:
     """Write the text of a lock file.
 
     Raises:
-        UsageError: It cannot be written.
+        UsageError: The file cannot be written.
     """
     try:
         files.write(path, text, typed=typed)
@@ -61,7 +61,7 @@ def read(path: Path, model: str) -> Snapshot:
     """Read a lock file.
 
     Raises:
-        UsageError: It is not there, is damaged, or of another number.
+        UsageError: The file is missing, damaged, or has another schema number.
     """
     named = [] if path == default_path(model) else ["--output", str(path)]
     again = shlex.join(["ortune", "lock", operand(model), *named])

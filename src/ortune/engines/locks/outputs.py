@@ -1,4 +1,4 @@
-"""Figures of outputs that are equal on other machines: rounded, so the order of sums has no effect."""
+"""Statistics of outputs that are equal on other machines, since rounding removes the effect of the order of sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.outputs.files import Array, decode, family, load_array, load_json, p
 from ortune.records import OutputSnapshot
 
 DIGITS = 6
-"""Digits of a figure's unit: reordered sums change only the last one, and useful tolerances are far above."""
+"""Significant digits of a statistic: reordered sums change only the last digit; useful tolerances are far coarser."""
 
 
 def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
@@ -77,7 +77,7 @@ def _of_numbers(
 
 
 def _of_maps(name: str, values: object, random: bool) -> OutputSnapshot:
-    """Return the numbers of a list of maps in the order of their keys, and a digest of keys and text."""
+    """Return the snapshot of a list of maps: statistics of the numbers in key order, and a digest of keys and text."""
     leaf_of = dict(leaves(values))
     if random:
         return OutputSnapshot(name=name, dtype="maps", shape=(-1,))
@@ -95,7 +95,7 @@ def _weights(start: int, count: int) -> Array:
 
 
 def step(unit: float) -> float:
-    """Return the rounding step of figures with that unit; 0 if the unit is not positive and finite."""
+    """Return the rounding step of statistics with this unit; 0 if the unit is not positive and finite."""
     if not math.isfinite(unit) or unit <= 0.0:
         return 0.0
     return float(10.0 ** -_decimals(unit))
@@ -108,7 +108,7 @@ def _decimals(unit: float) -> int:
 
 
 def _to_digits(value: float, unit: float) -> float:
-    """Round a value to the digits of its unit, below which cancellation leaves only noise."""
+    """Round a value to the significant digits of its unit, since cancellation leaves only noise in further digits."""
     if not math.isfinite(value):
         return math.copysign(1e308, value)  # JSON has no infinity
     if not math.isfinite(unit) or unit == 0.0:

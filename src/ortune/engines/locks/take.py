@@ -50,11 +50,11 @@ from ortune.trace.ort_profile import read_profile
 
 SCHEMA = "ortune/snapshot/1"
 BOUND_LEVELS = ("layout", "all")
-"""Levels with results that depend on the processor: block sizes and layouts of its kernels."""
+"""Optimisation levels whose graphs depend on the processor, by the block sizes and layouts of its kernels."""
 
 
 SAVED = "as-run.onnx"
-"""The graph that ran, in the run's folder."""
+"""File name of the graph that ran, in the run's folder."""
 
 LIMIT_S = 600.0
 """Time limit of a load or a run, in seconds."""
@@ -82,7 +82,7 @@ def take_snapshot(
         scratch: Folder of this invocation.
         watch: Progress and cancellation callbacks.
         machine: Machine of the run.
-        stored: Plan to store in the snapshot: a bundle's with its portable thread counts.
+        stored: Plan to store in the snapshot; for a bundle, its plan with portable thread counts.
         overrides: Settings passed in addition to a bundle's plan; None for a model.
 
     Raises:
@@ -141,7 +141,7 @@ def take_snapshot(
 def _fed(
     side: ResolvedSide, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
-    """Run the model once on suitable inputs; return their workload and files, and the run."""
+    """Run the model once on suitable inputs; return the workload, the input files, and the outcome."""
 
     def arm(refs: tuple[FeedRef, ...]) -> Arm:
         return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
@@ -168,7 +168,7 @@ def _run(
 ) -> Outcome:
     """Run the model once under the profiler, in a session that saves its optimised graph.
 
-    Both must come from one session, since ONNX Runtime may reuse generated names for other nodes in the next.
+    Profile and graph must come from one session, since another session may give the generated names to other nodes.
     """
     folder = scratch / "run"
     shutil.rmtree(folder, ignore_errors=True)
@@ -199,7 +199,7 @@ def _run(
 
 
 def nodes_by_provider(profile: Path) -> dict[str, int]:
-    """Return the number of nodes by execution provider, as every build records it; {} if the profile has none."""
+    """Return the number of profiled nodes by execution provider; {} if the profile cannot be read or names none."""
     try:
         trace = read_profile(profile)
     except UsageError:

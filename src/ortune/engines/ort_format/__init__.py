@@ -1,1 +1,1 @@
-"""Files in ORT format for a stated place: chosen, made, checked, and compared as a set."""
+"""Files in ORT format for a given place: their choice, conversion, and check, and sets to compare on a device."""

@@ -1,7 +1,7 @@
-"""Provider-aware files: supported nodes stay plain ONNX, all others are optimised for the CPU.
+"""Creates provider-aware files: supported nodes stay plain ONNX, all others are optimised for the CPU.
 
-ONNX Runtime itself needs a build with that provider for such a file. Here its optimiser gets the model without the kept
-nodes, and the optimised rest is put back between them.
+ONNX Runtime can write such a file only in a build with that provider. Here the optimiser gets the model without the
+kept nodes, and the kept nodes are put back between the optimised nodes.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> i
 def aware_model(
     basic: ir.Model, provider: str, takes: Takes, folder: Path, tool: Tool, *, level: str, platform: str
 ) -> tuple[ir.Model | None, AwareFile]:
-    """Return the model with plain nodes for the provider, and the others optimised to a level.
+    """Return the model with the provider's nodes unchanged, and all other nodes optimised at the given level.
 
     Args:
         basic: The model after level basic.
-        provider: Target of the provider.
-        takes: Selects the nodes that it supports.
+        provider: Target name of the provider.
+        takes: Selects the nodes that the provider supports.
         folder: Folder for temporary files.
         tool: Callback for operations that need ONNX Runtime.
         level: ``extended`` or ``all``.
         platform: ``any``, ``arm`` or ``amd64``.
 
     Returns:
-        The model, None if it gains nothing; and the record of the kept nodes.
+        The model, or None if nothing would be optimised; and the record of the kept nodes.
 
     Raises:
-        OrtuneError: The rest cannot be optimised separately, or cannot be put back.
+        OrtuneError: The other nodes cannot be optimised separately, or cannot be joined with the kept nodes.
     """
     order = list(basic.graph)
     taken = {node for node in takes(basic) if node.domain in STANDARD and not list(subgraphs(node))}

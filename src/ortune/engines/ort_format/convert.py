@@ -17,21 +17,21 @@ from ortune.records import AwareFile, LevelComparison, OrtConversion
 from ortune.rewrites import Tool, stamp_model
 
 CONFIG = ".config"
-"""Suffix of the list of needed operators, after the model's name."""
+"""Suffix of the file that lists the needed operators, after the model's name."""
 _INPUTS_ARE_CONSTANTS = 3
-"""The newest IR version in which every initializer is a graph input too."""
+"""The newest IR version in which every initializer is also a graph input."""
 LARGEST_BYTES = 1 << 31
-"""Limit of a flatbuffer's offsets, in bytes."""
+"""Maximum size of a model in ORT format, in bytes: the limit of flatbuffer offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A written file, and its record.
+    """The result of a conversion: the file and its record.
 
     Attributes:
-        path: The file; None if a provider-aware one gains nothing.
+        path: The file; None if a provider-aware file has no advantage.
         record: Record for documents; None if ``path`` is None.
-        aware: Nodes kept in a provider-aware file; None for others.
+        aware: Record of the nodes kept in a provider-aware file; None for other files.
     """
 
     path: Path | None
@@ -57,12 +57,12 @@ def convert(
         folder: Folder of the file; other files in it are kept.
         tool: Callback for operations that need ONNX Runtime.
         name: Name of the file, without its extension.
-        takes: Selects the nodes that the place's provider supports, which a provider-aware file keeps plain.
-        levels: Comparison of the levels, if it was made already.
+        takes: Selects the nodes that the place's provider supports, for a provider-aware file; None for other files.
+        levels: Comparison of the levels; None to make it.
 
     Raises:
         ModelError: The model is in ORT format, or too large for it.
-        OrtuneError: ONNX Runtime cannot load the model or write the file.
+        OrtuneError: ONNX Runtime cannot load the model, or cannot write the file.
     """
     require_convertible(source)
     source = _without_constant_inputs(source, folder)
@@ -126,7 +126,8 @@ def require_convertible(source: OpenModel) -> None:
 def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
     """Return the model without the inputs that IR version 3 lists for each initializer.
 
-    ONNX Runtime treats these as constants. In ORT format, an input would have to be fed if its initializer was folded.
+    ONNX Runtime treats these inputs as constants. In ORT format, such an input would have to be fed if its initializer
+    was folded.
     """
     if source.ir.ir_version > _INPUTS_ARE_CONSTANTS:
         return source
@@ -139,7 +140,7 @@ def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
 
 
 def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> LevelComparison:
-    """Return the effect of each level on a model.
+    """Return the comparison of a model's graphs at all optimisation levels.
 
     Args:
         source: An .onnx model.
@@ -165,6 +166,6 @@ def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> Lev
 
 
 def _lines(path: Path) -> tuple[str, ...]:
-    """Return the lines of the list of needed operators, without comments."""
+    """Return the lines of a list of needed operators, without comments."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line.strip() and not line.startswith("#"))

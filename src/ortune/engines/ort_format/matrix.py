@@ -1,4 +1,4 @@
-"""Set of files worth measuring at a place: for the CPU, for the provider, and provider-aware."""
+"""Writes a set of files to compare at a place: for the CPU, for its provider, and provider-aware."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from ortune.rewrites import Tool
 
 MANIFEST = "matrix.json"
 PHONES = (NNAPI.target, COREML.target, XNNPACK.target, QNN.target)
-"""Places with a provider, and with a bench for them."""
+"""Names of the places with a provider and a bench."""
 _TYPES = {
     "float": "FLOAT", "double": "DOUBLE", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8", "int16": "INT16",
     "int32": "INT32", "int64": "INT64", "bool": "BOOL",
 }  # fmt: skip
-"""Element types as Java's binding calls them."""
+"""Names of element types in ONNX Runtime's Java API."""
 
 
 @contextlib.contextmanager
 def staged(place: Path, *, replace: bool) -> Iterator[Path]:
-    """Yield a temporary folder next to a set's place; files that were not delivered are removed with it.
+    """Yield a temporary folder next to the path of a set, and remove the folder with all files that were not delivered.
 
     Args:
         place: Path of the set.
-        replace: Whether an existing set may be replaced; another folder never is.
+        replace: Whether an existing set may be replaced; a folder that is not a set is never replaced.
 
     Raises:
         UsageError: The path is not writable.
@@ -67,10 +67,10 @@ def deliver(folder: Path, place: Path) -> None:
 
 
 def require_phone(place: DevicePlace) -> None:
-    """Raise UsageError for a place without a bench.
+    """Check that a place has a bench.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no bench for the place.
     """
     if place.name not in PHONES:
         raise UsageError(
@@ -101,7 +101,7 @@ def make(
         line: Callback for progress messages.
 
     Returns:
-        The entries with their conversions, the CPU's first; and what was omitted, with the reason.
+        The entries with their conversions, starting with the CPU's; and texts that name omitted files with the reason.
 
     Raises:
         OrtuneError: The model cannot be converted.
@@ -136,7 +136,7 @@ def _entry(converted: Converted, folder: Path, name: str, provider: str, choice:
 
 
 def inputs_of(values: Sequence[StoredValue], folder: Path) -> tuple[MatrixInput, ...]:
-    """Write inputs as the bytes that the benches read.
+    """Write inputs as raw files for the benches, and return their records.
 
     Args:
         values: The inputs of one run.

@@ -1,4 +1,4 @@
-"""Places where a file in ORT format can run, and the optimisations that fit there."""
+"""Places where a file in ORT format can run, and the optimisations that fit each place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DevicePlace:
 
     @property
     def takes_fusions(self) -> bool:
-        """Whether operators that the optimiser makes for the CPU run there as on the CPU."""
+        """Whether operators that the optimiser fuses for the CPU run at this place as they do on the CPU."""
         return self.provider.cpu_kernels
 
 
@@ -58,12 +58,12 @@ class FileChoice:
     """Level, style and place of a file.
 
     Attributes:
-        place: Place where it runs.
+        place: Place where the file runs.
         level: ``basic``, ``extended`` or ``all``.
         style: ``fixed``, or ``runtime``: possible CPU fusions are stored, and applied when the file is loaded.
-        platform: The converter's name of the processor.
+        platform: The processor, as ONNX Runtime's converter names it.
         needed: Requirements list of a reduced build: "" for none, ``operators``, or ``types`` with their types.
-        against: Why the choice is wrong for the place, if it was forced; else "".
+        against: Reason that a forced choice is wrong for the place; "" if it is right.
     """
 
     place: DevicePlace
@@ -75,7 +75,7 @@ class FileChoice:
 
 
 def find(name: str) -> DevicePlace:
-    """Return a place by its name.
+    """Return the place with a name.
 
     Raises:
         UsageError: No place has this name.
@@ -94,15 +94,15 @@ def choose(
     aware: bool = False,
     force: bool = False,
 ) -> FileChoice:
-    """Return the choice that fits a place, unless options override it.
+    """Return the choice that fits a place, with values from options where these are set.
 
     Args:
         place: Place where the file runs.
         level: ``--level``; "" for the level that fits.
         style: ``--style``; "" for the style that fits.
         needed: Requirements list of a reduced build.
-        aware: Whether supported nodes are kept plain; the level then applies to all others.
-        force: Whether a wrong combination is accepted; it is noted in ``against``.
+        aware: Whether nodes that the provider supports stay plain; the level then applies to all other nodes.
+        force: Whether a wrong combination is accepted; the reason is stored in ``against``.
 
     Raises:
         UsageError: A value is unknown, or the combination is wrong for the place.
@@ -151,7 +151,7 @@ def _require_aware(choice: FileChoice) -> None:
 
 
 def _wrong(choice: FileChoice) -> str:
-    """Return why a choice is wrong for its place; "" if it is not."""
+    """Return the reason that a choice is wrong for its place; "" if it is right."""
     place = choice.place
     if choice.level == "basic" or place.takes_fusions:
         return ""

@@ -1,4 +1,4 @@
-"""Splits a model into the nodes that a provider supports and the rest, which is optimised separately and put back."""
+"""Separates the nodes that a provider does not support from a model, and puts them back after their optimisation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.rewrites import release
 
 
 def with_types(model: ir.Model, typed: ir.Model) -> None:
-    """Set missing types and shapes of the main graph's values from the values of the same names in another model."""
+    """Copy missing types and shapes of the main graph's values from the values of the same names in ``typed``."""
     twins = {v.name: v for node in typed.graph for v in node.outputs}
     for node in model.graph:
         for value in node.outputs:
@@ -21,11 +21,11 @@ def with_types(model: ir.Model, typed: ir.Model) -> None:
 
 
 def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
-    """Return the model without the kept nodes: their results become inputs, their operands outputs.
+    """Return a copy without the kept nodes: the results of these nodes become inputs, and their operands outputs.
 
     Args:
-        model: Unchanged model with known types of the values between both parts.
-        kept: Places of nodes in the main graph.
+        model: The model, which is not changed, with known types of the values between both parts.
+        kept: Indices of the kept nodes in the main graph.
     """
     rest = model.clone()
     graph = rest.graph
@@ -55,12 +55,12 @@ def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
 
 
 def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.Model:
-    """Return the model with its kept nodes, and the optimised rest in place of all others.
+    """Return the model with its kept nodes, and with the optimised nodes in place of all others.
 
     Args:
         model: The model; it is not changed.
-        kept: Places of nodes in the main graph.
-        optimised: The rest after its optimisation; this model is consumed.
+        kept: Indices of the kept nodes in the main graph.
+        optimised: The model from ``rest_of`` after its optimisation; its nodes are moved out of it.
 
     Raises:
         OrtuneError: Two nodes would depend on each other's results.
@@ -117,7 +117,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
 def _stored(
     graph: ir.Graph, initializers: Collection[ir.Value], present: dict[str | None, ir.Value]
 ) -> dict[ir.Value, ir.Value]:
-    """Move the initializers of the optimised part over; return the new value of each."""
+    """Move the initializers of the optimised part into the graph; return the new value for each."""
     now: dict[ir.Value, ir.Value] = {}
     for value in initializers:
         twin = graph.initializers.get(value.name or "")

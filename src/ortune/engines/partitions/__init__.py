@@ -1,1 +1,1 @@
-"""Predicts which nodes of a model an execution provider takes, and the regions they form, without the provider."""
+"""Predicts, without the provider, which nodes of a model an execution provider takes, and the regions they form."""

@@ -1,7 +1,7 @@
 """Constraints of ONNX Runtime's CoreML provider on a node, in addition to the list of operators.
 
 CoreML has two formats: MLProgram, and the older NeuralNetwork, which is the provider's default. Some constraints are
-caveats of the lists; the rest is from the provider's own checks (microsoft/onnxruntime,
+remarks in the operator lists; others are from the provider's own checks (microsoft/onnxruntime,
 ``core/providers/coreml/builders/impl/*_op_builder.cc``, and ``helper.cc`` for constraints of every input).
 """
 
@@ -20,27 +20,27 @@ from ortune.graph.nodes import is_op
 
 _MOST_RANK = 5
 _MOST_SIZE = 16384
-"""Maximum size of a dimension of any input; CoreML models with larger ones do not load."""
+"""Maximum size of a dimension of any input; CoreML models with larger dimensions do not load."""
 
 _FLOAT, _FLOAT16 = ir.DataType.FLOAT, ir.DataType.FLOAT16
 _INT32, _INT64, _BOOL = ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL
 _ANY_TYPE = op_set("Shape Cast Gather ArgMax Where And GatherND Slice")
-"""Operators with types that are checked below, or not at all."""
+"""Operators without the common check of the element type: they have a check of their own, or none."""
 
 _LEAST = {
     **dict.fromkeys(op_set("Add Sub Mul Div Pow Max Gemm"), 7),
     "Reshape": 5, "Slice": 10, "Pad": 11, "Resize": 11,
 }  # fmt: skip
-"""The oldest supported version of an operator; earlier versions have other parameters."""
+"""The oldest supported opset version by operator; earlier versions have other parameters."""
 
 
 def check_program(node: NodeFacts) -> Check:
-    """Yield the result of each check of MLProgram for a node of a listed operator."""
+    """Yield the result of each MLProgram check for a node with a listed operator."""
     yield from _check(node, program=True)
 
 
 def check_network(node: NodeFacts) -> Check:
-    """Yield the result of each check of NeuralNetwork for a node of a listed operator."""
+    """Yield the result of each NeuralNetwork check for a node with a listed operator."""
     yield from _check(node, program=False)
 
 

@@ -1,4 +1,4 @@
-"""Facts of one node for the checks of providers: its version, and the shapes, types and constants of its inputs."""
+"""Facts about one node for the providers' checks: its version, and the shapes, types and constants of its inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ortune.records import NodeReason
 from ortune.records.partition import ReasonCode
 
 Check = Iterator[NodeReason | None]
-"""Results of a check, in order: None if a constraint is met. The first reason ends it, so later ones may rely on it."""
+"""Results of a check: None for each constraint that is met. The first reason ends the check, so that later constraints
+may rely on earlier constraints."""
 
 
 def reason(code: ReasonCode, detail: str = "") -> NodeReason:
@@ -29,7 +30,7 @@ def reason(code: ReasonCode, detail: str = "") -> NodeReason:
 
 
 class NodeFacts:
-    """Facts about one node. Inputs of a quantized node are the stored ones, before their DequantizeLinear.
+    """Facts about one node. The inputs of a quantized node are those of its DequantizeLinear nodes.
 
     Methods named after a constraint return None if it is met, and otherwise the reason.
     """
@@ -39,12 +40,12 @@ class NodeFacts:
         self._opset = opset
 
     def of_unit(self, unit: Unit) -> NodeFacts:
-        """Return the facts of another node of the same graph."""
+        """Return the facts about another unit of the same graph."""
         return NodeFacts(unit, self.values, self._opset)
 
     @property
     def operator(self) -> str:
-        """The operator with its domain, if that is not ONNX's."""
+        """The operator, with its domain unless that is ONNX's."""
         return operator(self.node)
 
     @property
@@ -54,7 +55,7 @@ class NodeFacts:
 
     @cached_property
     def version(self) -> int:
-        """The opset version that introduced the operator in its present form; 1 if unknown."""
+        """The opset version in which the operator's used definition was introduced; 1 if unknown."""
         node, domain = self.node, "" if self.node.domain in STANDARD else self.node.domain
         opset = node.version or self._opset
         if not onnx.defs.has(node.op_type, opset, domain):
@@ -65,12 +66,12 @@ class NodeFacts:
 
     @property
     def count(self) -> int:
-        """Number of inputs, without those omitted at the end."""
+        """Number of inputs up to the last input that is present."""
         places = [i for i, value in enumerate(self.node.inputs) if value is not None]
         return places[-1] + 1 if places else 0
 
     def value(self, place: int) -> ir.Value | None:
-        """Return an input; None if it is omitted."""
+        """Return the input at an index; None if it is omitted."""
         before = self.unit.dequantized.get(place)
         if before is not None:
             return before.inputs[0]
@@ -81,11 +82,11 @@ class NodeFacts:
         return self.value(place) is not None
 
     def shape(self, place: int) -> tuple[int | None, ...]:
-        """Return the sizes of an input, None for each dynamic one; () if their number is unknown."""
+        """Return the shape of an input, with None for each dynamic size; () if the rank is unknown."""
         return self.values.sizes(self.value(place)) or ()
 
     def output_shape(self, place: int = 0) -> tuple[int | None, ...]:
-        """Return the sizes of an output, None for each dynamic one; () if their number is unknown."""
+        """Return the shape of an output, with None for each dynamic size; () if the rank is unknown."""
         return self.values.sizes(self.node.outputs[place]) or ()
 
     def rank(self, place: int) -> int | None:
@@ -98,7 +99,7 @@ class NodeFacts:
         return self.values.inferred(self.value(place)).dtype
 
     def numbers(self, place: int) -> np.ndarray:
-        """Return a small constant input as stored, flat; empty if it is omitted, large or not constant."""
+        """Return the elements of a constant input as stored; an empty array if it is omitted, large or not constant."""
         own = constant(self.value(place), most=SMALL)
         return own.reshape(-1) if own is not None else np.zeros(0)
 
@@ -109,11 +110,11 @@ class NodeFacts:
         return int_of(self.node, name, default)
 
     def integers(self, name: str) -> list[int]:
-        """Return an attribute with integers; [] if it is absent."""
+        """Return an attribute that is a list of integers; [] if it is absent."""
         return ints_of(self.node, name) or []
 
     def real(self, name: str, default: float) -> float:
-        """Return an attribute with a number."""
+        """Return a float attribute."""
         return float_of(self.node, name, default)
 
     def text(self, name: str, default: str) -> str:
@@ -123,11 +124,11 @@ class NodeFacts:
     # --- demands -----------------------------------------------------------------------------------------
 
     def least_opset(self, least: int) -> NodeReason | None:
-        """Check that the operator has this version or a newer one."""
+        """Check that the operator's version is ``least`` or newer."""
         return reason("old-opset", f"{self.version} < {least}") if self.version < least else None
 
     def shapes_known(self, *, fixed: bool) -> Check:
-        """Check that every input has a known number of dimensions, and known sizes if ``fixed``."""
+        """Check that the rank of every input is known, and if ``fixed``, every size."""
         for place in range(self.count):
             if self.has(place):
                 sizes = self.values.sizes(self.value(place))
@@ -137,7 +138,7 @@ class NodeFacts:
                     yield reason("dynamic-shape", f"input {place}")
 
     def ranked(self, place: int, *ranks: int) -> NodeReason | None:
-        """Check that an input has one of these numbers of dimensions."""
+        """Check that an input has one of these ranks."""
         rank = self.rank(place)
         return None if rank in ranks else reason("rank", f"input {place} has {rank}")
 
@@ -163,7 +164,7 @@ class NodeFacts:
         return None if own in allowed else reason("attribute", f"{name}={own}")
 
     def integer_is(self, name: str, default: int, wanted: int | None = None) -> NodeReason | None:
-        """Check that an integer attribute has the wanted value, by default its default."""
+        """Check that an integer attribute has the wanted value, or its default if ``wanted`` is None."""
         own = self.integer(name, default)
         return (
             None if own == (default if wanted is None else wanted) else reason("attribute", f"{name}={own}")

@@ -1,4 +1,4 @@
-"""Finds rewrites with which a provider takes more of a model, in fewer regions, by partitioning it again."""
+"""Finds the rewrites with which a provider takes more of a model, or takes it in fewer regions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ortune.graph.shapes.known import Values
 from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
 
 Proposals = dict[str, Sequence[rewrites.Proposed]]
-"""The proposals of rewrites for one model, by name."""
+"""Proposed rewrites of one model, by the name of the rewrite."""
 
 _SHARE = 0.005
-"""Share of the work that a rewrite must add if it does not reduce the regions."""
+"""Fraction of the work that a rewrite must add if it does not reduce the number of regions."""
 
 
 class InferenceCache(Protocol):
-    """Cached inference on a model in any state, since each pass over a graph is expensive and shared by providers."""
+    """Caches inference on a model and its rewritten copies, since each pass is expensive and all providers need it."""
 
     def shares(self, model: ir.Model) -> Work:
-        """Return the share of each node in the model's work."""
+        """Return each node's fraction of the model's work."""
         ...
 
     def values(self, model: ir.Model) -> Values:
-        """Return the shapes and types of its values."""
+        """Return the shapes and types of the model's values."""
         ...
 
     def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
@@ -44,7 +44,7 @@ class ImprovedModel:
 
     Attributes:
         specs: The rewrites in order of application.
-        state: The state of the partition after them.
+        state: The state of the partition after the rewrites.
     """
 
     specs: tuple[RewriteSpec, ...]
@@ -52,7 +52,7 @@ class ImprovedModel:
 
 
 class Candidates:
-    """The exact rewrites that apply to a model on a target, each applied separately.
+    """The exact rewrites that apply to a model for a target, each with its own rewritten copy.
 
     Args:
         model: The model; it is not changed.
@@ -90,7 +90,7 @@ class CandidateEffects:
     Args:
         candidates: The rewrites.
         parts: The partition without them.
-        before: The state without them.
+        before: The state of that partition.
         model: The partitioned model.
         release: Release of ONNX Runtime.
         inferred: Cached inference on models.
@@ -116,7 +116,10 @@ class CandidateEffects:
         return parts, state(parts, self._inferred.shares(copy), "rewritten", specs)
 
     def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
-        """Return the best rewrite against this operator and the number of regions with it; None if none helps."""
+        """Return the rewrite that leaves fewest of an operator's nodes on the CPU, and the resulting number of regions.
+
+        None if no rewrite reduces their number.
+        """
         before = _count(self._found, left)
         choices = [
             (_count(parts, left), after.regions, spec)
@@ -129,7 +132,7 @@ class CandidateEffects:
         return spec, regions
 
     def together(self) -> ImprovedModel | None:
-        """Return the rewrites that help, added one by one; None if none helps."""
+        """Return the model after all rewrites that help, which are added one at a time; None if none helps."""
         kept: tuple[RewriteSpec, ...] = ()
         now = self._before
         for spec, _, alone in self._alone.values():
@@ -147,7 +150,7 @@ def _count(parts: Partition, left: LeftOperator) -> int:
 
 
 def _better(after: PartitionState, before: PartitionState) -> bool:
-    """Return whether more of the work is taken, or as much of it in fewer regions."""
+    """Return whether the provider takes more of the work, or as much in fewer regions."""
     if after.work_ratio > before.work_ratio + _SHARE:
         return True
     return after.work_ratio >= before.work_ratio - _SHARE and 0 < after.regions < before.regions

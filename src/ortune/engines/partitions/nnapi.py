@@ -1,8 +1,8 @@
 """Constraints of ONNX Runtime's NNAPI provider on a node, in addition to the list of operators.
 
-Some constraints are caveats of the list; the rest is from the provider's own checks (microsoft/onnxruntime,
+Some constraints are remarks in the list; others are from the provider's own checks (microsoft/onnxruntime,
 ``core/providers/nnapi/nnapi_builtin/builders/impl/*_op_builder.cc``, ``helper.cc`` for quantized nodes, and
-``op_builder_helpers.cc`` for batched products). Android 11 is assumed: NNAPI's feature level 4.
+``op_builder_helpers.cc`` for batched MatMul). Android 11 is assumed, which has NNAPI's feature level 4.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STOP = op_set("NonMaxSuppression")
 """Operators after which the provider takes nothing, unless ``ep.nnapi.partitioning_stop_ops`` changes that."""
 
 NOT_ALONE = op_set("Reshape Flatten Identity")
-"""Operators that do not form a region by themselves, since it would only copy."""
+"""Operators that do not form a region by themselves, since such a region would only copy."""
 
 _FLOAT, _UINT8, _INT8, _INT32 = ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32
 _QDQ = op_set("Conv Resize AveragePool Add Mul Transpose Reshape Softmax Concat Gemm MatMul")
@@ -34,11 +34,11 @@ _LEAST = {
     **dict.fromkeys(op_set("Abs Exp Floor Log Neg Sqrt Sigmoid Tanh Sin Elu LeakyRelu Relu Max Min Cast"), 6),
     "Reshape": 5, "Slice": 10, "Pad": 11, "Resize": 11, "Split": 13,
 }  # fmt: skip
-"""The oldest supported version of an operator; earlier versions have other parameters."""
+"""The oldest supported opset version by operator; earlier versions have other parameters."""
 
 
 def check(node: NodeFacts) -> Check:
-    """Yield the result of each check for a node of a listed operator."""
+    """Yield the result of each check for a node with a listed operator."""
     yield from node.shapes_known(fixed=True)
     op = node.node.op_type
     yield node.least_opset(_LEAST.get(op, 1))
@@ -69,7 +69,7 @@ def _types(node: NodeFacts) -> Check:
 
 
 def _qdq(node: NodeFacts) -> Check:
-    """Check a node with its QDQ nodes: unsigned activations, constant scales, per-channel ones only for weights."""
+    """Check a node with its QDQ nodes: unsigned activations, constant scales, per-channel scales only for weights."""
     op = node.node.op_type
     yield None if op in _QDQ else reason("quantized-form", "QDQ")
     for place, before in node.unit.dequantized.items():

@@ -37,9 +37,9 @@ class Partition:
 
     Attributes:
         format: The provider.
-        release: Release of ONNX Runtime with the operator list; "" if the provider did not exist yet.
+        release: Release of ONNX Runtime whose operator list was used; "" if the provider did not exist yet.
         regions: The regions in execution order.
-        left: Nodes that remain on the CPU, each with the first reason; without nodes of subgraphs.
+        left: Nodes that remain on the CPU, except nodes of subgraphs, each with the first reason.
         values: Shapes and types of the model's values.
         wiring: Dependencies of the nodes.
     """
@@ -61,14 +61,14 @@ class Partition:
 def partition(model: ir.Model, format_: Format, release: str = "", values: Values | None = None) -> Partition:
     """Return the partition of a model for a provider.
 
-    ONNX Runtime optimises a model at level basic before partitioning, so pass a model optimised like that. Nodes of
+    Pass a model that was optimised at level basic, as ONNX Runtime does before it partitions a model. Nodes of
     subgraphs are never taken.
 
     Args:
         model: The model; it is not changed.
         format_: The provider.
         release: Release of ONNX Runtime; "" for the newest known.
-        values: Its shapes and types; None to infer them.
+        values: Shapes and types of the model's values; None to infer them.
     """
     values = shapes(model) if values is None else values
     wiring = Wiring(units_of(model.graph, qdq=format_.qdq))
@@ -105,7 +105,7 @@ def partition(model: ir.Model, format_: Format, release: str = "", values: Value
 def refusals(
     model: ir.Model, units: Sequence[Unit], values: Values, format_: Format, release: str
 ) -> dict[int, NodeReason]:
-    """Return the reasons why units are not taken, by their ids; taken units are omitted."""
+    """Return the reason that a unit is not taken, keyed by ``id(unit)``, for all units that are not."""
     reasons = {}
     for unit in units:
         opset = model.opset_imports.get(unit.target.domain, 1)
@@ -116,6 +116,12 @@ def refusals(
 
 
 def groups_of(wiring: Wiring, format_: Format, refused: Mapping[int, object]) -> list[list[Unit]]:
-    """Return the groups that a provider takes, without those that would only copy."""
+    """Return the groups of units that a provider takes, without groups that would only copy.
+
+    Args:
+        wiring: Dependencies of the units.
+        format_: The provider.
+        refused: Units that the provider does not support, keyed by ``id(unit)``.
+    """
     groups = grouped(wiring, {id(unit): id(unit) not in refused for unit in wiring.units})
     return [g for g in groups if not (len(g) == 1 and g[0].target.op_type in format_.not_alone)]

@@ -1,8 +1,8 @@
-"""Support of a provider by its own recorded answers, node by node: operator, element type and rank.
+"""Checks a node against the recorded results of a real provider, by operator, element type and rank.
 
-``tools/probe_provider.py`` records the answers of the real provider: Qualcomm's emulator for QNN, a software adapter
-for WebGPU, a build for browsers for XNNPACK. For cases without an answer the nearest one is used: another rank of the
-same type, and the float node for a quantized one.
+``tools/probe_provider.py`` records which nodes the real provider takes: Qualcomm's emulator for QNN, a software adapter
+for WebGPU, a browser build for XNNPACK. A case without a record uses the nearest record: another rank of the same type,
+and for a quantized node the float node.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _USUAL = {"float32": "float", "float64": "double"}
 
 
 class Ranks(msgspec.Struct, frozen=True, kw_only=True):
-    """Ranks of the first input with which an operator was taken, and with which it was refused."""
+    """Ranks of the first input for which the provider took a node, and for which it did not."""
 
     taken: tuple[int, ...]
     left: tuple[int, ...]
 
 
 class ProbedAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's answers.
+    """Recorded results of a provider.
 
     Attributes:
-        fixed_sizes: Whether it refuses nodes with dynamic sizes.
-        constants: Operators with inputs that must be constant, except the first.
-        forms: Ranks by operator and element type; "qdq" is float32 with QDQ nodes, and a Cast has a type like "float to
-            int64".
+        fixed_sizes: Whether the provider refuses nodes with dynamic sizes.
+        constants: Operators whose inputs must be constant, except the first input.
+        forms: Ranks keyed by operator and element type; the type is "qdq" for float32 with QDQ nodes, and for a Cast
+            like "float to int64".
     """
 
     fixed_sizes: bool
@@ -48,19 +48,19 @@ class ProbedAnswers(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def probed_answers(name: str) -> ProbedAnswers:
-    """Return the recorded answers for a target."""
+    """Return the recorded results of a target's provider."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=ProbedAnswers)
 
 
 def check_qnn(node: NodeFacts) -> Check:
-    """Yield the result of each check of QNN's HTP for a node."""
+    """Yield the result of each check for a node on QNN's HTP backend."""
     yield from check_answers(node, probed_answers(QNN.target))
     if node.quantized and node.node.op_type in _WEIGHTED:
         yield from _weights(node)
 
 
 def _weights(node: NodeFacts) -> Check:
-    """Yield the result of each check of quantized weights, from QNN's emulator with activations of 8 and 16 bits."""
+    """Yield the result of each check of quantized weights, as found with QNN's emulator."""
     before = node.unit.dequantized.get(1)
     if before is None:
         return
@@ -74,12 +74,12 @@ def _weights(node: NodeFacts) -> Check:
 
 
 def check_webgpu(node: NodeFacts) -> Check:
-    """Yield the result of each check of WebGPU's kernels for a node."""
+    """Yield the result of each check for a node on WebGPU."""
     yield from check_answers(node, probed_answers(WEBGPU.target))
 
 
 def check_answers(node: NodeFacts, provider_answers: ProbedAnswers) -> Check:
-    """Yield the result of each check of a node against a provider's answers."""
+    """Yield the result of each check of a node against a provider's recorded results."""
     if node.count:
         yield from node.shapes_known(fixed=provider_answers.fixed_sizes)
     if node.node.op_type in provider_answers.constants:

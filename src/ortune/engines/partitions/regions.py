@@ -1,4 +1,4 @@
-"""Groups nodes like ONNX Runtime's partitioner, greedily, into convex regions for one provider."""
+"""Groups nodes greedily into convex regions for one provider, as ONNX Runtime's partitioner does."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Wiring:
 
     Attributes:
         units: The units in the graph's order.
-        before: Units that produce a unit's inputs, once for each value, by its id.
-        behind: Units that read a unit's values, by its id.
+        before: Units that produce a unit's inputs, repeated for each input, keyed by ``id(unit)``.
+        behind: Units that read a unit's results, keyed by ``id(unit)``.
     """
 
     def __init__(self, units: Sequence[Unit]) -> None:
@@ -32,7 +32,7 @@ class Wiring:
                 self.behind[id(other)].append(unit)
 
     def downstream(self, first: Collection[Unit]) -> set[int]:
-        """Return the ids of units that depend on one of these, directly or not."""
+        """Return the ids of all units that depend on these, directly or indirectly."""
         reached: set[int] = set()
         waiting = [reader for unit in first for reader in self.behind[id(unit)]]
         while waiting:
@@ -46,12 +46,13 @@ class Wiring:
 def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
     """Return the groups of units that are assigned together, in execution order.
 
-    A group grows along the graph through all supported units that can run. An unsupported unit that reads a value of
-    the group waits, with everything after it, until the group is complete. So no value leaves a group and re-enters it.
+    A group grows along the graph through all supported units whose inputs are available. An unsupported unit that reads
+    a value of the group waits, with all units after it, until the group is complete. So no value leaves a group and
+    re-enters it.
 
     Args:
-        wiring: The graph.
-        takes: Whether the provider supports a unit, by its id.
+        wiring: Dependencies of the units.
+        takes: Whether the provider supports a unit, keyed by ``id(unit)``.
     """
     missing = Counter({id(unit): len(wiring.before[id(unit)]) for unit in wiring.units})
     ready = deque(unit for unit in wiring.units if not missing[id(unit)])
@@ -84,7 +85,7 @@ def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
 
 
 def boundary(nodes: Sequence[ir.Node]) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Return the tensors that nodes read from outside, except constants, and those of theirs that other nodes read."""
+    """Return the outer tensors that nodes read, except constants, and the nodes' results that other nodes read."""
     inside = set(nodes)
     read = dict.fromkeys(value for node in nodes for value in read_by(node))
     inputs = [value for value in read if value.producer() not in inside and not _stored(value)]

@@ -14,7 +14,7 @@ from ortune.graph.shapes.walk import Walk
 
 @without_collection()
 def shapes(model: ir.Model) -> Values:
-    """Infer shapes with onnx, and with the walk that supports ONNX Runtime's own operators for the rest."""
+    """Infer shapes with onnx, and the remaining ones with a walk that supports ONNX Runtime's own operators."""
     values = known_values(model)
     walk = Walk(keep=lambda _: 0, defaults=False, soft=True)
     for value in model.graph.inputs:

@@ -1,4 +1,4 @@
-"""A partition as records: regions with their share of the work, nodes left, and the operator that splits it most."""
+"""Describes a partition in records: its regions, the nodes left, and the operator that splits the model most."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ortune.records import (
 )
 
 Work = Mapping[ir.Node, float]
-"""Share of the model's work, by node of the main graph."""
+"""Fraction of the model's work, by node of the main graph."""
 
 GOOD, SOME = 0.75, 0.5
-"""Shares of the work above which a provider in few regions is surely or perhaps worth its copies."""
+"""Fractions of the work above which a provider with few regions surely or perhaps makes up for its copies."""
 
 
 def work_shares(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
-    """Return the share of each node of the main graph in the model's operations, or in its bytes if it has none.
+    """Return the fraction of the model's operations, or of its bytes if it has no operations, of each main-graph node.
 
     Args:
         model: The model.
-        shapes: Shapes of the inputs.
+        shapes: Shapes of the model's inputs.
     """
     counted = costs(model, shapes)
     weights = [n.flops if counted.flops else n.bytes_read + n.bytes_written for n in counted.nodes]
@@ -50,11 +50,11 @@ def work_shares(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, fl
 def state(
     partition: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()
 ) -> PartitionState:
-    """Return the state of a partition: how much of the model is taken.
+    """Return the state of a partition: how much of the model the provider takes, and in how many regions.
 
     Args:
         partition: The partition.
-        work: Share of each node in the model's work.
+        work: Fraction of the model's work by node.
         name: Name of the state in ``PartitionState``.
         rewrites: The rewrites that produced the state.
     """
@@ -82,7 +82,7 @@ def _verdict(regions: int, share: float) -> PartitionVerdict:
 
 
 def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
-    """Return the regions in execution order."""
+    """Return the records of the regions, in execution order."""
     order = {node: place for place, node in enumerate(n for u in partition.wiring.units for n in u.nodes)}
     rows = []
     for region, behind in zip(partition.regions, _behind(partition), strict=True):
@@ -111,7 +111,7 @@ def nodes_on_cpu(partition: Partition) -> tuple[LeftOperator, ...]:
 def most_splitting_operator(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
     """Return the operator that splits the model most, and the number of regions if it were supported.
 
-    None if no single operator would reduce the regions, or add a tenth of the work to the one region.
+    None if no single operator would reduce the number of regions, or add a tenth of the work to a single region.
     """
     refused = {
         id(unit): partition.left[unit.target]
@@ -141,10 +141,10 @@ def most_splitting_operator(partition: Partition, work: Work) -> tuple[LeftOpera
 
 
 def _behind(partition: Partition) -> list[list[ir.Node]]:
-    """Return, by region, the CPU nodes between it and earlier ones: readers of an earlier region that it needs.
+    """Return for each region the CPU nodes that it needs and that read earlier regions.
 
-    A node belongs to the first region that needs it. One pass handles all regions, since everything before a node that
-    an earlier region needs is needed by that region too.
+    A node belongs to the first region that needs it. One pass over the regions is enough, since an earlier region that
+    needs a node also needs all nodes before it.
     """
     wiring = partition.wiring
     units = {node: unit for unit in wiring.units for node in unit.nodes}
@@ -176,7 +176,7 @@ def _grouped(nodes: Iterable[ir.Node], partition: Partition) -> tuple[LeftOperat
 
 
 def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
-    """Return the bytes of tensors; None if a size is unknown."""
+    """Return the total bytes of tensors; None if a size is unknown."""
     total = 0
     for value in values:
         sizes = partition.values.sizes(value)
@@ -189,7 +189,7 @@ def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
 
 
 def _runs(places: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return consecutive positions as pairs (first, number)."""
+    """Return runs of consecutive positions as (first position, length)."""
     runs: list[tuple[int, int]] = []
     for place in places:
         if runs and place == sum(runs[-1]):

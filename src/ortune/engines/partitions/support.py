@@ -1,4 +1,4 @@
-"""Support of each provider: its operators by release, and its checks of a node."""
+"""Support of nodes by each provider: its operators by release, and its checks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ortune.records import NodeReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A provider, in one of the formats in which it takes models.
+    """A provider in one of its model formats.
 
     Attributes:
-        name: Name in ``--for``, and name of its table.
+        name: Value of ``--for``, and name of the operator table.
         provider: The provider's entry in the catalogue.
-        check: Checks of a node with a listed operator.
-        qdq: Whether it takes a node with its QDQ nodes, or none of them.
-        stop: Operators after which it takes nothing.
+        check: Function that checks a node with a listed operator.
+        qdq: Whether the provider takes a node together with its QDQ nodes.
+        stop: Operators after which the provider takes nothing.
         not_alone: Operators that do not form a region by themselves.
     """
 
@@ -42,7 +42,7 @@ class Format:
         return table(self.name)
 
     def refusal(self, node: NodeFacts, release: str) -> NodeReason | None:
-        """Return the reason why a node stays on the CPU; None if it is taken.
+        """Return the reason that a node stays on the CPU; None if the provider takes it.
 
         Args:
             node: The node, without regard to its neighbours' assignment.

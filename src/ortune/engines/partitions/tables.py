@@ -1,4 +1,4 @@
-"""The operators of a provider in each release of ONNX Runtime: data, written by scripts in ``tools/``."""
+"""Tables of the operators that a provider supports in each ONNX Runtime release, written by scripts in ``tools/``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FOLDER = Path(__file__).with_name("tables")
 
 
 class OperatorTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The operators of a provider.
+    """The operators that a provider supports.
 
     Attributes:
-        source: Source of the table.
+        source: Document or code from which the table was made.
         releases: The releases of ONNX Runtime in the table, oldest first.
-        since: First of these releases with an operator; operators include the domain if it is not ONNX's.
+        since: Maps each operator, with its domain unless that is ONNX's, to the first listed release with support.
     """
 
     source: str
@@ -25,12 +25,12 @@ class OperatorTable(msgspec.Struct, frozen=True, kw_only=True):
     since: Mapping[str, str]
 
     def release(self, wanted: str) -> str:
-        """Return the newest listed release up to the wanted one, or the newest of all for ""; "" before the first."""
+        """Return the newest listed release up to ``wanted``, or the newest if ``wanted`` is ""; "" if all are newer."""
         releases = [r for r in self.releases if not wanted or _number(r) <= _number(wanted)]
         return releases[-1] if releases else ""
 
     def operators(self, wanted: str) -> frozenset[str]:
-        """Return the operators of the release that ``release`` returns."""
+        """Return the operators that the release ``release(wanted)`` supports."""
         release = self.release(wanted)
         return frozenset(
             op for op, first in self.since.items() if release and _number(first) <= _number(release)
@@ -45,11 +45,11 @@ def table(name: str) -> OperatorTable:
 
 @cache
 def operators(name: str, release: str) -> frozenset[str]:
-    """Return the operators of a release in the table with that name."""
+    """Return the operators that the table with that name lists for a release."""
     return table(name).operators(release)
 
 
 def _number(release: str) -> tuple[int, int]:
-    """Return the major and minor version; patch releases have the same operators."""
+    """Return the major and minor version, since patch releases have the same operators."""
     major, minor = (int(part) for part in release.split(".")[:2])
     return major, minor

@@ -14,18 +14,18 @@ _FIRST_ALONE = op_set(
     "Reshape Squeeze Unsqueeze Resize Gather GatherElements Slice Split Pad Tile Expand TopK ReduceMean ReduceSum "
     "ReduceMax ReduceMin ReduceProd ReduceL2 Clip CumSum"
 )
-"""Operators with only the first input quantized; the others are sizes, axes and positions."""
+"""Operators of which only the first input is quantized; the others are sizes, axes and positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A node, with its QDQ nodes if it is quantized.
+    """A node, together with its QDQ nodes if it is quantized.
 
     Attributes:
         target: The node.
         nodes: All nodes in execution order.
-        dequantized: The DequantizeLinear before each of its inputs, by position; empty if it is not quantized.
-        quantizers: The QuantizeLinear nodes after its outputs.
+        dequantized: The DequantizeLinear node before each input, by input index; empty if the node is not quantized.
+        quantizers: The QuantizeLinear nodes after the node's outputs.
     """
 
     target: ir.Node
@@ -35,11 +35,11 @@ class Unit:
 
 
 def units_of(graph: ir.Graph, *, qdq: bool) -> list[Unit]:
-    """Return the units of a graph in its order, without Constant nodes, which ONNX Runtime treats as initializers.
+    """Return the units of a graph in graph order, without Constant nodes, which ONNX Runtime treats as initializers.
 
     Args:
         graph: The main graph.
-        qdq: Whether the provider takes a node with its QDQ nodes, or none of them.
+        qdq: Whether a quantized node and its QDQ nodes form one unit.
     """
     nodes = [node for node in graph if not is_op(node, "Constant")]
     groups = [unit for node in nodes if (unit := _quantized(node)) is not None] if qdq else []
@@ -53,7 +53,7 @@ def units_of(graph: ir.Graph, *, qdq: bool) -> list[Unit]:
 
 
 def _quantized(node: ir.Node) -> Unit | None:
-    """Return a node with the QDQ nodes before its inputs and after its outputs; None for others."""
+    """Return the unit of a node and its QDQ nodes; None if the node is not quantized."""
     if is_op(node, "QuantizeLinear", "DequantizeLinear") or any(subgraphs(node)):
         return None
     places = [i for i, value in enumerate(node.inputs) if value is not None]
@@ -76,7 +76,7 @@ def _quantized(node: ir.Node) -> Unit | None:
 
 
 def _own(value: ir.Value | None) -> ir.Node | None:
-    """Return the DequantizeLinear that produces a value for only one node; None without one."""
+    """Return the DequantizeLinear that produces a value with a single reader; None for other values."""
     node = value.producer() if value is not None else None
     if node is None or value is None or not is_op(node, "DequantizeLinear"):
         return None
@@ -84,7 +84,7 @@ def _own(value: ir.Value | None) -> ir.Node | None:
 
 
 def read_by(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a node reads: its inputs, and those that its subgraphs read from outside."""
+    """Yield the values that a node reads: its inputs, and outer values that its subgraphs read."""
     yield from (value for value in node.inputs if value is not None)
     for body in subgraphs(node):
         own = {v for graph in nested(body) for v in (*graph.inputs, *_made(graph))}

@@ -1,6 +1,6 @@
-"""Constraints of ONNX Runtime's XNNPACK provider on a node, in addition to its recorded answers about single nodes.
+"""Constraints of ONNX Runtime's XNNPACK provider on a node, in addition to the recorded results for single nodes.
 
-The answers are from its last build for browsers; the constraints are from the provider's own checks
+The results are from its last browser build; the constraints are from the provider's own checks
 (microsoft/onnxruntime, ``core/providers/xnnpack``). Its kernels are created with the model, so all sizes except the
 batch must be known, and weights must be constants.
 """
@@ -20,13 +20,13 @@ from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import operator
 
 _ACTIVATIONS = op_set("Relu Clip")
-"""Operators that are taken only after nodes that fuse them."""
+"""Operators that the provider takes only after a node into which it fuses them."""
 _IN_IMAGES = op_set("Conv ConvTranspose MaxPool AveragePool Resize")
 _EIGHT_BITS = (ir.DataType.UINT8, ir.DataType.INT8)
 
 
 def check(node: NodeFacts) -> Check:
-    """Yield the result of each check for a node of a listed operator."""
+    """Yield the result of each check for a node with a listed operator."""
     op = node.node.op_type
     if op in _ACTIVATIONS:
         yield from _taken_up(node)

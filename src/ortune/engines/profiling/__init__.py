@@ -1,1 +1,1 @@
-"""Profiles of sides by ONNX Runtime's profiler: their results, the difference of two, and the machine's peaks."""
+"""Profiles models with ONNX Runtime's profiler: results, the difference of two sides, and the machine's peaks."""

@@ -20,7 +20,7 @@ IN_PARTS = "in-parts"
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The file that the task writes; each row has name, kind, kernel, number type and nanoseconds."""
+    """The file that the worker writes; each layer is (name, kind, kernel, number type, nanoseconds)."""
 
     layers: tuple[tuple[str, str, str, str, float], ...]
     runs: int
@@ -33,14 +33,16 @@ def compiled_graph(
     custom_ops: tuple[str, ...],
     scratch: Path,
 ) -> tuple[CompiledGraph | None, str]:
-    """Return the layers that a side's provider compiled, and the reason if there are none, "" if none can be expected.
+    """Return the layers that a side's provider compiled, and the reason if there are none.
+
+    The reason is "" for a provider that does not time layers.
 
     Args:
         side: The profiled side.
         placement: The nodes of each provider, as the first run reported them.
-        feeds: Inputs of the workload; the first is run.
+        feeds: Inputs of the workload; only the first inputs are run.
         custom_ops: Libraries that the model needs.
-        scratch: Folder for the answer.
+        scratch: Folder for the worker's file.
     """
     provider = targets.target_of(side.plan).provider
     if not provider.layer_task:

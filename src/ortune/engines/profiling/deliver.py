@@ -1,4 +1,4 @@
-"""Keeps, exports, draws and stores a profile."""
+"""Writes a profile's trace, exports and page, and stores its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.trace.table import Trace
 from ortune.trace.timeline import timeline_data
 
 STORED = 20_000
-"""Maximum executions of the timeline in the store: those of the last runs of a long trace."""
+"""Maximum number of executions in a stored timeline, which are from the last runs of a long trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Deliverables:
     """Files to write in addition to the result.
 
     Attributes:
-        exports: Files in other tools' formats.
+        exports: Paths of files in other tools' formats.
         page: Path of the page; None for none.
         keep: Path of the kept trace; None for none.
         timeline: Whether the result contains the timeline.
@@ -84,7 +84,7 @@ def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
     """Write the page of ``--report``.
 
     Raises:
-        UsageError: The page cannot be written; the advice names the stored answer, if there is one.
+        UsageError: The page cannot be written; the advice names the stored result, if there is one.
     """
     try:
         files.write(path, page, typed=True)
@@ -95,7 +95,7 @@ def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
 
 
 def _stored(error: UsageError, log: SessionLog) -> UsageError:
-    """Return the error, with advice to show the stored answer if there is one."""
+    """Return the error, with advice to show the stored result if there is one."""
     if not log.id or log.trouble:
         return error
     do = "; ".join(part for part in (error.do, f"the result is stored: ortune report {log.id}") if part)

@@ -1,4 +1,4 @@
-"""GPU work of profiles with timed kernels, since the host only queues them."""
+"""Counts and compares the GPU kernels in profiles, since host times only measure how kernels are queued."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ortune.records import GpuDifference, messages
 def kernels_by_side(
     baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[messages.Message], None]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Count the GPU kernels of a run in a page, by side; return errors of sides without a profile too.
+    """Count the GPU kernels of one run in a browser page; return the counts and the errors, each by side.
 
     Args:
-        baseline: Its processes run the sides.
-        sides: Arms by name; those with another provider are skipped.
+        baseline: Baseline whose processes run the sides.
+        sides: Arms by name; arms with a provider other than WebGPU are skipped.
         line: Callback for progress messages.
     """
     counts: dict[str, int] = {}
@@ -53,7 +53,7 @@ def gpu_difference(
     Args:
         sides: The profiled processes of each side.
         graph_origins: The origins of each side's nodes.
-        counterparts: Names of A's nodes by the corresponding nodes of B with other names.
+        counterparts: Maps nodes of B whose name differs in A to the name in A.
     """
     counts = [kernels_a_run(mine[0].trace) for mine in sides]
     every = [process.trace for mine in sides for process in mine]

@@ -1,4 +1,4 @@
-"""The headroom of a model, from one profile."""
+"""Profiles a model once, to determine its headroom."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.records import ProfileResult, messages
 
 SHORT_NS = 400_000_000
-"""Nanoseconds of profiled runs if only the headroom is needed."""
+"""Time of the profiled runs if only the headroom is needed, in nanoseconds."""
 
 
 def short_profile(
@@ -55,17 +55,17 @@ def one_profile(
     read_ns: float = 0.0,
     time_ns: float = TIMED_NS,
 ) -> ProfileResult | None:
-    """Profile one process of the baseline; None, with a note, if the time is too short.
+    """Profile one process of the baseline; add a note and return None if the time is too short.
 
     Args:
         baseline: The model to profile.
-        latency_ns: Nanoseconds of a run.
-        store: Folder of the store with the machine's peak.
-        floors: Whether nodes are compared with that peak.
+        latency_ns: Duration of a run.
+        store: Folder of the store with the machine's peak; None for the user's own.
+        floors: Whether nodes are compared with the machine's peak.
         named: Whether the user's nodes are found even if no floors are compared.
-        most_ns: Maximum nanoseconds of profiling.
-        read_ns: Nanoseconds reserved to read the trace and to find the user's nodes.
-        time_ns: Preferred nanoseconds of profiled runs.
+        most_ns: Maximum time for profiling.
+        read_ns: Time reserved for reading the trace and finding the user's nodes.
+        time_ns: Preferred time of the profiled runs.
 
     Raises:
         OrtuneError: The model fails under the profiler.

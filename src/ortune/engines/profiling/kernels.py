@@ -1,4 +1,4 @@
-"""Kernels and copies on a device, matched to the nodes of a trace: their number, duration and node."""
+"""Kernels and copies on a device, matched to the nodes of a trace."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WAYS: Mapping[str, _Way] = {
     "Memcpy DtoH": "to-host",
     "Memcpy DtoD": "on-device",
 }
-"""Names of copies in the worker's tracer."""
+"""Direction of a copy, by the name that the worker's tracer gives it."""
 
 
 def kernels_a_run(trace: Trace) -> int | None:
-    """Count the kernels of the last run, which has no one-time work; None if none is timed."""
+    """Count the kernels of the last run, which has no one-time work; None if the trace has no kernels of nodes."""
     rows = trace.kernels.row
     rows = rows[rows >= 0]
     if not len(rows):
@@ -31,7 +31,7 @@ def kernels_a_run(trace: Trace) -> int | None:
 
 
 def with_kernel_times(trace: Trace, attribution: Attribution) -> Attribution:
-    """Replace host times by the device time of each node's kernels."""
+    """Return the attribution with the device time of each node's kernels in place of host times."""
     kernels = trace.kernels
     owned = kernels.row >= 0
     rows, ns = kernels.row[owned], kernels.duration_ns[owned]
@@ -43,7 +43,7 @@ def with_kernel_times(trace: Trace, attribution: Attribution) -> Attribution:
 
 
 def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
-    """Return each node's kernel time in the mean steady run (n,); None if no kernel has a node."""
+    """Return the kernel time of each node in the mean steady run, as an array by node; None if no kernel has a node."""
     kernels = trace.kernels
     if trace.device_only or not (kernels.row >= 0).any():
         return None
@@ -51,7 +51,7 @@ def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
 
 
 def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:
-    """Return the copies of the mean steady run, longest first.
+    """Return the copies of the mean steady run, grouped by direction, longest first.
 
     A copy without a node belongs to the run during which the device made it.
     """

@@ -1,4 +1,4 @@
-"""Sizes and lifetimes of the values of the optimised graph: what uses memory, and when."""
+"""Sizes and lifetimes of the values of the optimised graph, which determine memory use over a run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ortune.trace.traffic import ExecutedNode
 _IN_PLACE = op_set(
     "Add Sub Mul Div Sum Relu LeakyRelu Elu Sigmoid HardSigmoid Tanh Clip Abs Neg Floor Ceil Reciprocal Sqrt Exp Log"
 )
-"""Operators that overwrite an input of the output's size if nothing reads it later."""
+"""Operators that overwrite an input of the output's size if no later node reads that input."""
 _ADDEND = {"Conv": 3, "FusedConv": 3}
-"""Operators that add their result to this input in place, if they have it."""
+"""Index of the input to which an operator adds its result in place, if that input is present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class Lifetimes:
     """The values of a graph, in the order in which its nodes ran.
 
     Attributes:
-        nodes: Names in the profile.
-        values: Inputs, and results named after the node that produces them.
+        nodes: Node names in the profile.
+        values: Lifetimes of inputs, and of results, which are named after the node that produces them.
         n_unknown: Number of values of unknown size, which are omitted.
-        steps: The values that each node reads and writes.
+        steps: The values that each node reads and writes, in the order of ``nodes``.
     """
 
     nodes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class _Value:
 
 
 def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace) -> Lifetimes:
-    """Return the lifetime of every value of the main graph; bodies of control flow count as their node."""
+    """Return the lifetime of every value of the main graph; a control-flow node also reads what its bodies read."""
     outputs = dict(
         zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
     )
@@ -105,12 +105,12 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
 
 
 def _sized(values: Iterable[_Value]) -> dict[int, int]:
-    """Return the bytes of each distinct value of known size, by an arbitrary number."""
+    """Return the bytes of each distinct value of known size, keyed by ``id(value)``."""
     return {id(value): value.bytes for value in values if value.bytes is not None}
 
 
 def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -> None:
-    """Record that an output overwrites an input in place, so both do not exist at the same time."""
+    """End an input's lifetime before the node if the output overwrites the input, so that both are counted once."""
     addend = _ADDEND.get(node.op_type)
     inputs = node.inputs if node.op_type in _IN_PLACE else node.inputs[addend : addend + 1] if addend else ()
     output = values_of.get(node.outputs[0]) if inputs else None
@@ -132,7 +132,7 @@ def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -
 def memory_of(
     trace: Trace, run: int, lifetimes: Lifetimes, weights_bytes: int | None, resident: Resident | None = None
 ) -> MemoryProfile | None:
-    """Return memory over the nodes of a run, from the allocator's figures or else from sizes; None without either."""
+    """Return the memory use over a run's nodes, from the allocator or else from value sizes; None without either."""
     profile = memory(trace, run, lifetimes.nodes, lifetimes.values, weights_bytes, resident)
     if profile is None and lifetimes.values:
         profile = liveness(lifetimes.nodes, lifetimes.values, weights_bytes, resident)
@@ -152,7 +152,7 @@ def _starts(trace: Trace) -> dict[str, int]:
 
 
 def _sizes(text: str, outputs: list[ir.Value]) -> list[int | None]:
-    """Return the bytes of a node's outputs, from the profile or else from the shapes in the graph; None if unknown."""
+    """Return the bytes of each output of a node, from the profile or else from the graph's shapes; None if unknown."""
     logged = tensors(text)
     if logged is not None and len(logged) == len(outputs):
         return [n_bytes(dtype, shape) for dtype, shape in logged]
@@ -167,7 +167,7 @@ def _declared(value: ir.Value) -> int | None:
 
 
 def _reads(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield every value that a node reads, including its bodies."""
+    """Yield every value that a node or one of its bodies reads."""
     yield from (value for value in node.inputs if value is not None)
     for graph in subgraphs(node):
         for inner in graph:

@@ -1,4 +1,4 @@
-"""The nodes of a profile joined with the model: origins, work, floors, layers."""
+"""Joins the nodes of a profile with the model: origins, work, floors, layers."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 _LIMIT_S = 300.0
 IN_WASM = "extended"
 _MOST_SHAPES = 64
-"""Maximum number of a node's shapes that its mean uses, evenly spaced over all of them."""
+"""Maximum number of shapes over which a node's work is averaged, evenly spaced over all its shapes."""
 _LEADS = 0.9
-"""Share of the operations of a fused node's origins above which one of them is the leading one."""
+"""Least fraction of a fused node's operations that its leading origin must have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +58,18 @@ class NodeOrigins:
     """Facts about the optimised graph that the trace does not contain.
 
     Attributes:
-        originals: Names of the user's nodes by node of the optimised graph.
-        leading: The origin with nearly all of a fused node's work, if there is one.
-        purpose: Purpose of each node that the optimiser inserted.
+        originals: Names of the user's nodes that became a node of the optimised graph, by its name.
+        leading: Name of the origin with nearly all of a fused node's work, by name of the fused node.
+        purpose: Purpose of each node that the optimiser inserted, by name.
         work: Operations and bytes of the mean execution, by node of the optimised graph.
-        remarks: Remarks about that work for users.
+        remarks: Remarks for users about the computed work.
         weights: Bytes of the constants that one execution reads, by node of the optimised graph.
         weights_bytes: Bytes of all constants.
-        reads: For each node of the optimised graph, the nodes that produce its inputs.
+        reads: Maps each node of the optimised graph to the nodes that produce its inputs.
         lifetimes: Lifetimes of the values of the main graph.
-        places: Positions of nodes with names that differ from process to process.
-        unmapped: Nodes that ran and have no known origin.
-        trouble: Reason that the origins are unknown, "" if they are known.
+        places: Surroundings of the nodes whose names differ from process to process.
+        unmapped: Names of nodes that ran and have no known origin.
+        trouble: Reason that the origins are unknown; "" if they are known.
     """
 
     originals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -93,10 +93,10 @@ def find_origins(
 
     Args:
         side: The profiled side.
-        work: Its inputs, of which the first shape was profiled, and its custom operators.
+        work: The side's inputs, of which the first shape was profiled, and its custom operators.
         scratch: Folder for the graph.
-        trace: The profile, with its names for nodes without one.
-        graph: The graph that ran, if the profiled process saved it.
+        trace: The profile, which also names the nodes that are unnamed in the graph.
+        graph: File of the graph that ran, if the profiled process saved it; None to create the graph.
     """
     try:
         if side.model.info.format == "ort":
@@ -114,7 +114,7 @@ def find_origins(
 
 
 def counterparts_of(a: ResolvedSide, b: ResolvedSide) -> dict[str, str] | None:
-    """Return A's nodes by B's nodes; None if the models are identical, or one is an ORT model."""
+    """Return a mapping of B's node names to A's; None if the models are identical, or one is in ORT format."""
     both = a.model.info, b.model.info
     if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
         return None
@@ -186,7 +186,7 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
 def executions(
     graph: ir.Graph, keys: Mapping[str, str], trace: Trace
 ) -> dict[ir.Node, tuple[Executions, ...]]:
-    """Return each node's executions by shape from the profile; ambiguous nodes are omitted."""
+    """Return each node's executions, one entry per combination of shapes in the profile, without ambiguous nodes."""
     nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
     shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
     executions_of = {}
@@ -205,7 +205,7 @@ def executions(
 
 
 def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes that each node reads from, bodies included, by their names in the profile."""
+    """Return the names of the nodes that each node, bodies included, reads from; all names are those of the profile."""
     names = {node: keys.get(place, place) for place, node in placed(graph)}
     return {
         name: tuple(
@@ -230,7 +230,7 @@ def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of nodes' outputs by name, which most values keep in the optimised graph."""
+    """Return the output shapes of the executed nodes by value name, for values with a single shape."""
     shapes_of: dict[str, tuple[int, ...]] = {}
     for node, runs in ran.items():
         names = [value.name for value in node.outputs if value.name]
@@ -240,7 +240,7 @@ def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, t
 
 
 def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
-    """Return the origin with nearly all of a fused node's work, such as the convolution of a fused activation."""
+    """Map fused nodes to the origin with nearly all of their work, such as the convolution of a fused activation."""
     leading = {}
     for name, names in of.items():
         most = max(names, key=lambda origin: flops.get(origin, 0.0), default="")
@@ -251,10 +251,10 @@ def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> d
 
 
 def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[NodeSurroundings, ...]:
-    """Rename inserted and copied nodes of the saved graph as in the profile.
+    """Rename inserted and copied nodes of the saved graph to their names in the profile.
 
     Returns:
-        Positions of these nodes, for the profiles of other processes.
+        The surroundings of these nodes, which identify them in the profiles of other processes.
     """
     nodes = list(graph)
     kinds = numbered_kinds([(own_name(node), node.op_type) for node in nodes])
@@ -286,7 +286,7 @@ def _place(node: ir.Node, stable: set[ir.Node]) -> NodeSurroundings:
 def _nearest(
     nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
 ) -> tuple[str, ...]:
-    """Return the names of the first stable nodes on every path from these on."""
+    """Return the names of the first stable nodes on every path that begins at these nodes."""
     names: dict[str, None] = {}
     waiting, visited = list(nodes), set(nodes)
     while waiting:
@@ -301,7 +301,7 @@ def _nearest(
 
 
 def profiled_nodes(trace: Trace, attribution: Attribution, origins: NodeOrigins) -> tuple[ProfiledNode, ...]:
-    """Return the record of every node in the mean steady run, most expensive first."""
+    """Return the record of every node in the mean steady run, sorted by decreasing time."""
     times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
     total = float(times.sum())
     on_device = node_times(trace, attribution)
@@ -348,11 +348,11 @@ _TYPES = {"float": "float32", "double": "float64", "uint8": "int8", "int4": "int
 _INSIDE = op_set("DynamicQuantizeMatMul DynamicQuantizeLSTM")
 """Operators that quantize their first input themselves."""
 _UNKNOWN = op_set("MatMulNBits GatherBlockQuantized")
-"""Operators with low-bit weights, which compute in the number type of an attribute."""
+"""Operators with low-bit weights, whose number type of computation depends on an attribute."""
 
 
 def _computed_in(op_type: str, inputs: str) -> str:
-    """Return the number type that a node computes in, by its first input in the profile; "" if that is unknown."""
+    """Return the number type in which a node computes, from its first input in the profile; "" if unknown."""
     types = tensors(inputs)
     if not types or op_type in _UNKNOWN:
         return ""
@@ -371,7 +371,7 @@ def whole_numbers(trace: Trace) -> frozenset[str]:
 
 
 def _inside(trace: Trace) -> dict[int, str]:
-    """Return the enclosing control-flow node of each node that has one, by number of the node."""
+    """Map the index of each node in a body to the name of the enclosing control-flow node."""
     rows = np.flatnonzero(trace.parent != NO_PARENT)
     codes, first = np.unique(trace.name.codes[rows], return_index=True)
     return {

@@ -1,4 +1,4 @@
-"""Operators of the optimised graphs of two sides: a difference that needs no timing."""
+"""Compares the operators in the optimised graphs of two sides, which needs no timing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def differing_operators(
     Args:
         a: The first side.
         b: The second side.
-        custom_ops: Libraries that both need.
+        custom_ops: Libraries that both sides need.
         scratch: Folder for the graphs.
 
     Raises:
@@ -35,7 +35,7 @@ def differing_operators(
 
 
 def _count(model: ir.Model) -> Counter[str]:
-    """Return the number of nodes by operator, including bodies; constants are weights, so they do not count."""
+    """Return the number of nodes by operator, including bodies, without Constant nodes, since these are weights."""
     nodes = (node for graph in graphs(model) for node in graph)
     return Counter(
         f"{node.domain}:{node.op_type}" if node.domain else node.op_type

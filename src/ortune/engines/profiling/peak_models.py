@@ -1,4 +1,4 @@
-"""Small models that show the peak rates of ONNX Runtime's kernels: matrix products and a convolution."""
+"""Small models that reach the peak rates of ONNX Runtime's kernels: MatMul and Conv."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PIXELS = 56
 def write(folder: Path, side: int) -> None:
     """Write the models to a folder, with their number types and operations per run in ``LIST``.
 
-    Weights are constant, because ONNX Runtime packs these once for its fastest kernels. The fastest signedness of
-    integers depends on the processor.
+    Weights are constant, because ONNX Runtime packs constants once for its fastest kernels. Whether signed or unsigned
+    integers are faster depends on the processor, so there is a model for each.
     """
     rng = np.random.default_rng(0)
     channels = side // 2

@@ -1,4 +1,4 @@
-"""Peak rates of this machine: measured by the worker, and stored per machine and runtime."""
+"""Measures the peak rates of this machine with the worker, and stores them per machine and runtime."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MEMORY_SHARE = 6  # three arrays per thread use at most half of the memory left
 _THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-"""Environment variables with the number of threads of numpy's libraries, read when these are loaded."""
+"""Environment variables that set the number of threads of NumPy's libraries, which read them when loaded."""
 
 
 class _Rates(Record, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class _Rates(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PeakRequest:
-    """Parameters of one process: threads, size of matrices and arrays, and seconds for each rate."""
+    """Parameters of one process: threads, sizes of matrices and arrays, and seconds for each rate."""
 
     threads: int
     side: int
@@ -87,12 +87,12 @@ def measure_peak(
 ) -> MachinePeak:
     """Measure and store the peaks, with a new process for each number of threads. The caller holds the lock.
 
-    Takes about four seconds per number of threads (1, 2, 4, ... the effective CPUs), less if these are many. If more
-    threads gain too little over fewer, the measurement was disturbed and is repeated.
+    Takes about four seconds per number of threads (1, 2, 4, ... up to the effective CPUs), less on machines with many
+    CPUs. If the rate scales too little with the threads, the measurement was disturbed and is repeated.
 
     Args:
-        runtime: ONNX Runtime whose kernels are measured in addition to numpy's library.
-        scratch: Folder for models and answers.
+        runtime: ONNX Runtime whose kernels are measured in addition to NumPy's library.
+        scratch: Folder for models and results.
         store_folder: Folder of the store; None for the user's own.
         machine: The machine to measure.
         seconds: Maximum seconds for each rate and number of threads.
@@ -101,8 +101,8 @@ def measure_peak(
 
     Raises:
         ToolFailed: A process crashed, lacked memory, or took too long.
-        MeasurementError: Other programs used the CPUs, so the rates are no peaks; nothing is stored.
-        Interrupted: Stopped before all was measured.
+        MeasurementError: Other programs used the CPUs, so the rates are below the peaks; nothing is stored.
+        Interrupted: ``stop`` returned True before the measurement was complete.
     """
     host = machine.host
     counts = thread_counts(host.effective_cpus)
@@ -153,7 +153,7 @@ def measure_peak(
 
 
 def _taken_now(machine: Machine, most: float) -> float:
-    """Return the number of CPUs that other programs use, the least of a few readings; 0 if unknown."""
+    """Return the number of CPUs that other programs use, as the minimum of a few readings; 0 if unknown."""
     least = math.inf
     for _ in range(1 + _RETRIES):
         before = machine.sensors()
@@ -178,11 +178,11 @@ def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> Measureme
 def known_peak(
     runtime: Runtime, scratch: Path, store_folder: Path | None, machine: Machine, left_s: float
 ) -> MachinePeak | None:
-    """Return the stored peak, or measure it now if that was postponed; None without one.
+    """Return the stored peak, or if its measurement was postponed, measure it now; None if that fails or does not fit.
 
     Args:
         runtime: ONNX Runtime whose kernels are measured.
-        scratch: Folder for models and answers.
+        scratch: Folder for models and results.
         store_folder: Folder of the store; None for the user's own.
         machine: The machine.
         left_s: Maximum seconds of a measurement.
@@ -209,7 +209,7 @@ def duration_s(machine: Machine) -> tuple[float, float]:
 
 
 def peak_s(machine: Machine, start_s: float) -> float:
-    """Return the minimum seconds to measure the peaks, with processes that need ``start_s`` to start."""
+    """Return the minimum seconds to measure the peaks, if each process takes ``start_s`` to start."""
     counts = thread_counts(machine.host.effective_cpus)
     total_s = 0.0
     for threads in counts:
@@ -226,12 +226,12 @@ def _rate_s(seconds: float, n_counts: int) -> float:
 
 
 def thread_counts(cpus: int) -> tuple[int, ...]:
-    """Return 1, 2, 4, ... and the number of CPUs itself."""
+    """Return the powers of two below the number of CPUs, followed by the number itself."""
     return (*(1 << n for n in range(cpus.bit_length()) if 1 << n < cpus), cpus)
 
 
 def _agree(earlier: MachinePeak, peak: MachinePeak) -> bool:
-    """Return whether a second measurement found no more than the first."""
+    """Return whether no rate of a second measurement is notably higher than that of the first."""
     rates = (
         (earlier.flops_per_s, peak.flops_per_s),
         (earlier.int8_ops_per_s, peak.int8_ops_per_s),
@@ -256,7 +256,10 @@ def _better(one: _Rates, other: _Rates) -> _Rates:
 
 
 def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
-    """Return whether products gain too little over fewer threads; memory is ignored, as few threads saturate it."""
+    """Return whether the arithmetic rates scale too little from the next smaller number of threads.
+
+    The memory rate is ignored, since few threads saturate it.
+    """
     fewer = max((n for n in rates if n < threads), default=0)
     if not fewer:
         return False
@@ -285,7 +288,7 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Pe
 
 
 def _measured(runtime: Runtime, scratch: Path, asked: _PeakRequest) -> _Rates:
-    """Run one process and return its rates."""
+    """Run one process with the given parameters, and return its rates."""
     folder = scratch / f"peaks-{asked.side}"
     if not folder.exists():
         folder.mkdir()
@@ -312,13 +315,13 @@ def _measured(runtime: Runtime, scratch: Path, asked: _PeakRequest) -> _Rates:
 
 
 def _best(rates: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
-    """Return the best rate for each number of threads; numbers without a rate are omitted."""
+    """Return the best rate of any method by number of threads, without numbers that no method ran with."""
     best = {threads: max(of_kind.values(), default=0.0) for threads, of_kind in rates.items()}
     return {threads: rate for threads, rate in best.items() if rate > 0}
 
 
 def _how(runtime: Runtime, rates: _Rates) -> str:
-    """Return a description of the measurement, with the methods that reached the peaks with the most threads."""
+    """Return a description of the measurement, with the method that was fastest for each rate."""
 
     def fastest(by: Mapping[str, float]) -> str:
         return max(by, key=by.__getitem__)

@@ -1,4 +1,4 @@
-"""Profiled processes of one side, their traces, and the attribution of each run's time."""
+"""Runs processes under the profiler, reads their traces, and attributes the time of each run."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
 SPLIT_RUNS = 12
-"""Minimum runs of a process that times transfers."""
+"""Number of extra runs of a process that times transfers."""
 WARMUP_RUNS = 4  # of each process, including the first run
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process; fewer if turns would have less than LEAST_OF_TURN runs
 ENOUGH_RUNS, LONGER = 40, 5
-"""Runs of which some are undisturbed even on a busy machine, and the factor of extra time for so many."""
+"""Number of runs of which some are undisturbed even on a busy machine, and the factor by which they may exceed the
+preferred time."""
 BUSY = 0.35  # share of the time that some task waited for a CPU: with two busy CPUs ortune itself waits up to a fifth
 MOST_EVENTS = 400_000
-"""Maximum events of a trace, quick to read; ONNX Runtime stops recording at a million events."""
+"""Maximum number of events in a trace that is quick to read; ONNX Runtime stops recording at a million events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +50,15 @@ class ProfiledProcess:
 
     Attributes:
         path: File of the trace.
-        warmup: Number of runs at its start that differ from later ones.
-        attribution: The steady runs, attributed; their wall time is that around ``run()``.
+        warmup: Number of runs at the start of the trace that differ from later runs.
+        attribution: The attributed time of the steady runs; their wall time is measured around ``run()``.
         latency_ns: Median of the timed runs.
-        slowdown: Ratio of their time to that of a plain process in the same rounds; None if unknown.
-        state: Load of the machine meanwhile.
+        slowdown: Ratio of the profiled runs' time to that of a plain process in the same rounds; None if unknown.
+        state: Load of the machine during the runs.
         resident: Memory of the process; None if the system does not report it.
         graph: File of the optimised graph; None if the process saved none.
-        gpu_run: Parts of a run, on a device with its own memory.
-        untraced: Reason that the GPU's kernels are missing in the trace, if it should contain them.
+        gpu_run: Transfer times of a run on a device with memory of its own; None for others.
+        untraced: Reason that GPU kernels are missing from a trace that should contain them; else "".
     """
 
     path: Path
@@ -78,7 +79,7 @@ class MachineLoad:
     """The load of the machine while a process ran.
 
     Attributes:
-        sensors: Load, pressure and other figures of the system.
+        sensors: Load, pressure and other readings of the system.
         elapsed_ns: Duration of the observation in nanoseconds.
     """
 
@@ -87,7 +88,7 @@ class MachineLoad:
 
     @property
     def busy(self) -> str:
-        """Sentence about CPU contention; "" if there was little, or if it is unknown."""
+        """Note about CPU contention; "" if contention was low or is unknown."""
         waited = self.sensors.waited_ratio(self.elapsed_ns)
         if waited is None or waited < BUSY:
             return ""
@@ -96,26 +97,29 @@ class MachineLoad:
 
 
 def profiled_arm(baseline: Measuring, base: Arm) -> Arm:
-    """Return the arm with its first shape only, since a profile does not contain the shape of a run."""
+    """Return the arm with its first shape only, since a profile does not record which shape a run had."""
     feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
     return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
 
 
 def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
-    """Return a number of profiled runs that takes about ``time_ns`` or is sufficient, within the profiler's memory."""
+    """Return the number of profiled runs that fit in ``time_ns``, or more if these are too few for a busy machine.
+
+    The number is limited so that the profiler can record all events.
+    """
     enough = min(ENOUGH_RUNS * latency_ns, LONGER * time_ns)
     fit = min(MOST_RUNS, int(max(time_ns, enough) / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
     return max(FEWEST_RUNS, fit)
 
 
 def runs_within(baseline: Measuring, latency_ns: float, most_ns: float, time_ns: float = TIMED_NS) -> int:
-    """Return the number of profiled runs as ``runs_for``, or fewer to fit with as many plain runs; 0 if too few fit.
+    """Return the number of profiled runs that fit in a time together with as many plain runs; 0 if too few fit.
 
     Args:
         baseline: The model to profile.
-        latency_ns: Nanoseconds of a run.
-        most_ns: Maximum nanoseconds for profiling one process.
-        time_ns: Preferred nanoseconds of profiled runs.
+        latency_ns: Duration of a run.
+        most_ns: Maximum time for profiling one process.
+        time_ns: Preferred time of the profiled runs.
     """
     last = baseline.executor.last
     start_ns = baseline.pilot.start_ns or (last.elapsed_ns if last is not None else 0.0)
@@ -129,13 +133,13 @@ def runs_within(baseline: Measuring, latency_ns: float, most_ns: float, time_ns:
 def affordable(
     baselines: Sequence[Measuring], left_ns: float, processes: int, *, fixed: bool
 ) -> tuple[int, int]:
-    """Return the number of processes per side that fit in the time left, and of runs in each; 0 runs if none fits.
+    """Return the number of processes per side that fit in the time left, and the runs of each; 0 runs if none fits.
 
     Args:
         baselines: The sides, each of which has run.
-        left_ns: Nanoseconds for all of them.
+        left_ns: Time left for all processes.
         processes: Preferred number of processes; fewer if the time is short.
-        fixed: Whether to keep that number, with fewer runs.
+        fixed: Whether to keep that number of processes, with fewer runs in each.
     """
     latencies = []
     for baseline in baselines:
@@ -160,9 +164,9 @@ def affordable(
 def profile(
     baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
 ) -> list[ProfiledProcess]:
-    """Run each arm with and without the profiler, alive together and taking turns; return the profiled processes.
+    """Run each arm with and without the profiler, and return the profiled processes.
 
-    Other load on the machine then affects all of them equally.
+    All processes are alive together and run in turn, so that other load on the machine affects them equally.
 
     Raises:
         MeasurementError: A process failed, or recorded no run.
@@ -178,9 +182,9 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A profiled process in the journal.
 
     Attributes:
-        outcome: Outcome of the process under the profiler; ``plain`` is that of the process without it.
+        outcome, plain: Outcomes of the processes with and without the profiler.
         trace, graph: File names of the trace and of the saved graph, in the folder of the journal; "" for no graph.
-        ended_ns: Time on the session's clock when both had ended.
+        ended_ns: Time on the session's clock at which both processes had ended.
     """
 
     outcome: Measured
@@ -237,7 +241,7 @@ def profile_once(
 
 
 def turns_of(runs: int) -> Turns:
-    """Return the turns for a number of profiled runs, all of them measured."""
+    """Return the turns for a number of profiled runs, all of which are measured."""
     # Example: 20 runs are 6 rounds of 4.
     rounds = max(1, min(ROUNDS, runs // LEAST_OF_TURN))
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
@@ -268,7 +272,7 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
     """Return a profiled process from its outcome, the outcome without the profiler, and its trace.
 
     Raises:
-        MeasurementError: It recorded no run.
+        MeasurementError: The trace contains no run.
     """
     graph, trace = _graph_path(path), read_trace(path)
     if not trace.n_runs:
@@ -296,9 +300,9 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
 
 
 def wall_times(outcome: Measured, trace: Trace, first: int) -> Floats | None:
-    """Return the wall time around ``run()`` of each run in a trace from one on; None if some of them were not timed.
+    """Return the wall time around ``run()`` of each run from index ``first`` on; None if some runs were not timed.
 
-    It includes time that is not in the trace: passing inputs, and converting outputs to Python objects.
+    The wall time includes work that is not in the trace: passing inputs, and converting outputs to Python objects.
     """
     latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
     before = 1 + outcome.done.cases[0].warmup_runs
@@ -308,7 +312,7 @@ def wall_times(outcome: Measured, trace: Trace, first: int) -> Floats | None:
 
 
 def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
-    """Return the transfer time of a run: of a page under the profiler, otherwise of the process without it."""
+    """Return the transfer times of a run: for a browser page under the profiler, else of the process without it."""
     if outcome.done.page is not None:
         return outcome.done.page.gpu_run
     return plain.done.gpu_run if isinstance(plain, Measured) else None
@@ -320,7 +324,7 @@ def machine_load(outcome: Measured) -> MachineLoad:
 
 
 def profiled_to_plain_ratio(outcome: Measured, plain: Outcome | None) -> float | None:
-    """Return the ratio of profiled to plain runs that took turns; None if unknown."""
+    """Return the ratio of profiled to plain time, from runs that took turns; None if unknown."""
     ratio = trial_log_ratio(outcome, plain, "paired") if isinstance(plain, Measured) else None
     return None if ratio is None else float(np.exp(ratio))
 

@@ -1,4 +1,4 @@
-"""The record of one profiled run, shared by all output formats, and one side of a difference."""
+"""Creates the result of a profile, which all output formats share, and the sides of a difference."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OUT = "initializers-out-of-inputs"
 
 
 def page_parts(trace: Trace, warmup: int) -> PageParts | None:
-    """Return the parts of a page's runs from their marks and the profile; None if either is missing."""
+    """Return the parts of a browser page's runs, from its time marks and the profile; None if either is missing."""
     n = min(len(trace.page_runs), trace.n_runs)
     if not n or trace.device_only:
         return None
@@ -87,22 +87,22 @@ def result_of(
     resident: Resident | None = None,
     gpu_run: GpuRun | None = None,
 ) -> ProfileResult:
-    """Return the result of one trace, joined with the facts about the run.
+    """Return the result of one trace, joined with facts about the run.
 
     Args:
-        path: Path of a trace from elsewhere, else "".
+        path: Path of a trace that another program recorded; "" for a trace of this command.
         trace: The trace.
-        attribution: Its steady runs, attributed.
-        warmup: Number of warm-up runs at its start, from a statistical test.
+        attribution: The attributed time of the trace's steady runs.
+        warmup: Number of warm-up runs at the start of the trace, from a statistical test.
         origins: Origins of the nodes of the optimised graph.
         peak: Peak of this machine, for floors.
-        side: The profiled side; None for a trace from elsewhere.
-        slowdown: Ratio of a profiled run to a plain one; None if unknown.
-        cpus: Number of CPUs available to the run; 0 if nothing ran here.
+        side: The profiled side; None for a trace that another program recorded.
+        slowdown: Ratio of the time of a profiled run to that of a plain run; None if unknown.
+        cpus: Number of CPUs available to the run; 0 if the trace was recorded elsewhere.
         state: Load of the machine.
         no_peak: Reason that there is no peak.
         resident: Memory of the process, if it was measured.
-        gpu_run: Transfers of a run.
+        gpu_run: Transfer times of a run.
     """
     nodes = profiled_nodes(trace, attribution, origins)
     plain = (
@@ -178,7 +178,7 @@ def result_of(
 
 
 def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origins: NodeOrigins) -> SideTimes:
-    """Return one side of a difference: each node's mean per process, or per part of the runs of a single process."""
+    """Return one side of a difference: each node's mean per process, or per part of a single process's runs."""
     samples = [_samples(attribution, alone=len(processes) == 1) for _, attribution in processes]
     size = samples[0].wall.size
     trace, attribution = processes[0]
@@ -220,7 +220,7 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Samples:
-    """Samples of one process for each row of a difference: (rows, samples), and of the whole run (samples,)."""
+    """Samples of one process in nanoseconds: (rows, samples) by category and by node, (samples,) for the whole run."""
 
     wall: Floats
     by_category: Floats
@@ -228,7 +228,7 @@ class _Samples:
 
 
 def _samples(attribution: Attribution, *, alone: bool) -> _Samples:
-    """Return the mean run of a process as one sample; of a single process, a sample for each part of its runs."""
+    """Return the mean run of a process as one sample; for the only process, a sample for each part of its runs."""
     sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
     return _Samples(
         wall=sampled(attribution.wall_ns[None, :])[0],
@@ -252,14 +252,14 @@ def difference_of(
 
 
 def _conditions(side: ResolvedSide | None, cpus: int) -> Conditions:
-    """Return the conditions of headroom that follow from plan and model."""
+    """Return the conditions of the headroom that follow from plan and model."""
     if side is None:
         return Conditions()
     return Conditions(threads=_threads(side, cpus), cpus=cpus, unbounded=_unbounded(side))
 
 
 def _threads(side: ResolvedSide, cpus: int) -> int:
-    """Return the number of computing threads, from the session, the process, the environment variable, or a page."""
+    """Return the number of computing threads that the session, the process, the environment or the page sets."""
     if side.plan.is_web:
         return threads_in_page(side.plan.settings, cpus)
     asked = [side.plan.settings.get(knob.name) for knob in (THREADS, POOL, VARIABLE)]
@@ -272,7 +272,7 @@ def _threads(side: ResolvedSide, cpus: int) -> int:
 
 
 def _unbounded(side: ResolvedSide) -> str:
-    """Return the reason that ONNX Runtime could not optimise all nodes; "" if there is none."""
+    """Return the reason that ONNX Runtime could not optimise all nodes; "" if it could."""
     if side.plan.settings.get(LEVEL.name) == "disable":
         return "graph optimisation is off"
     if _OUT in (spec.name for spec in side.plan.rewrites):
@@ -281,7 +281,7 @@ def _unbounded(side: ResolvedSide) -> str:
 
 
 def _other_version(peak: MachinePeak | None, side: ResolvedSide | None) -> str:
-    """Return a phrase with the other ONNX Runtime version of the peak; "" if it was the side's."""
+    """Return a note that the peak was measured with a different ONNX Runtime version; "" if it was the same."""
     if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
         return ""
     return f"measured with onnxruntime {peak.ort_version}"
@@ -299,8 +299,8 @@ def _middle_run(attribution: Attribution) -> int | None:
 def _device(trace: Trace, attribution: Attribution) -> dict[str, float]:
     """Return the device time of the mean steady run, by the provider of the node that started each kernel.
 
-    Empty if the nodes are the kernels. Kernels without a node, as of some plugins, are listed under "device" and belong
-    to the run in which they began.
+    The result is empty if the nodes are themselves kernels. Kernels without a node, which some plugins have, are listed
+    under "device" and belong to the run in which they began.
     """
     kernels = trace.kernels
     if trace.device_only or not len(kernels.row) or not len(attribution.wall_ns):

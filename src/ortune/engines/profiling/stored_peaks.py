@@ -1,4 +1,4 @@
-"""The stored peaks of this machine: one file in the store's folder, with an entry per machine and runtime."""
+"""Stores machine peaks in one file of the store's folder, with an entry per machine and runtime."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ortune.store.places import data_folder
 
 FILE = "peaks.json"
 PENDING = "peaks.pending"
-"""Name of a file that marks a measurement postponed because of other programs."""
+"""Name of the file that marks a measurement as postponed because of other programs."""
 NOT_MEASURED = "not measured yet (run ortune doctor)"
 POSTPONED = "other programs used the CPUs when it was to be measured; it is measured at the next quiet moment"
 
 
 class _Stored(Record, frozen=True, kw_only=True):
-    """One entry of the file."""
+    """One entry of the file: a peak with the machine and runtime for which it holds."""
 
     cpu: str
     features: tuple[str, ...]
@@ -36,7 +36,7 @@ def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> M
     """Return the stored peak of a machine, or None.
 
     Args:
-        host: Processor, instruction sets and effective CPUs must be equal.
+        host: The machine, whose processor, instruction sets and effective CPUs must be those of the entry.
         store_folder: Folder of the store; None for the user's own.
         ort_version: Preferred version of ONNX Runtime; otherwise the newest peak is returned.
     """
@@ -47,18 +47,18 @@ def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> M
 
 
 def not_measured(store_folder: Path | None) -> str:
-    """Return the reason that no peak is stored, with advice."""
+    """Return the reason that no peak is stored, and when or how it will be measured."""
     return POSTPONED if is_postponed(store_folder) else NOT_MEASURED
 
 
 def is_postponed(store_folder: Path | None) -> bool:
-    """Return whether the peaks wait for a quiet moment."""
+    """Return whether the measurement of the peaks was postponed to a quiet moment."""
     path = _path(store_folder)
     return path is not None and path.with_name(PENDING).exists()
 
 
 def postpone(store_folder: Path | None) -> None:
-    """Mark that the peaks wait for a quiet moment; does nothing if the file cannot be written."""
+    """Postpone the measurement of the peaks to a quiet moment; does nothing if the mark cannot be written."""
     path = _path(store_folder)
     if path is not None:
         with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ def _key(host: Host, ort_version: str) -> str:
 
 
 def _path(store_folder: Path | None) -> Path | None:
-    """Return the path of the file; None if there is no user folder."""
+    """Return the path of the file with peaks; None if there is no user folder."""
     try:
         return (store_folder or data_folder()) / FILE
     except StoreError:
@@ -102,7 +102,7 @@ def keep_peak(
     peak: MachinePeak,
     say: Callable[[messages.Message], None],
 ) -> None:
-    """Add the peak to the file, replacing an older one; report a failure to write."""
+    """Store the peak, replacing an older peak of the same machine and runtime; report a failure to write."""
     path = _path(store_folder)
     if path is None:
         say(messages.PeaksNotStored(path="", why=""))

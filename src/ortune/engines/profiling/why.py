@@ -42,12 +42,12 @@ def explain_difference(
         baseline: The measurement with the workload of both.
         sides: A and B.
         arms: The arms of A and B.
-        latencies_ns: Nanoseconds of a run without the profiler, for each side.
-        plain_ns: B minus A without the profiler; None if unknown.
+        latencies_ns: Duration of a run without the profiler, for each side.
+        plain_ns: Difference of the latencies without the profiler, B minus A; None if unknown.
         line: Callback for progress messages.
         processes: Maximum number of processes per side, at least one.
-        trial_ns: Nanoseconds of a trial without the profiler, from which the time of the first processes is estimated.
-        budget: The budget of the command; no process is started in less time than the previous one took.
+        trial_ns: Duration of a trial without the profiler, from which the time of the first processes is estimated.
+        budget: The budget of the command; no process is started if less time is left than the previous one took.
 
     Raises:
         MeasurementError: The time left is too short for a process.
@@ -90,13 +90,13 @@ def difference_between(
     graphs: Sequence[NodeOrigins],
     plain_ns: float | None = None,
 ) -> ProfileDifference:
-    """Return the difference of two sides' times, B minus A; sides with the same label are named by their plans.
+    """Return the time difference of two sides, B minus A; sides with the same label are named by their plans.
 
     Args:
         sides: A and B.
         processes: The profiled processes of each side.
         graphs: The origins of the nodes of each side.
-        plain_ns: B minus A without the profiler; None if unknown.
+        plain_ns: Difference of the latencies without the profiler, B minus A; None if unknown.
     """
     same = sides[0].label == sides[1].label
     a, b = (

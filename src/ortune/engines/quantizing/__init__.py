@@ -1,1 +1,1 @@
-"""Creates and runs quantized models, and compares their outputs with those of the float model."""
+"""Creates and runs quantized models, and compares their outputs with the float model's."""

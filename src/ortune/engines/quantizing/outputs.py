@@ -1,4 +1,4 @@
-"""Compares outputs of low-precision models with those of the float model, on held-out inputs."""
+"""Compares the outputs of low-precision models with the float model's, on held-out inputs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
 MOST_EMULATED = 2
-"""Maximum number of inputs for the emulation of a processor without VNNI, since products in numpy are slow."""
+"""Maximum number of inputs for the emulation of a processor without VNNI, which NumPy computes slowly."""
 
 Model = Callable[[], tuple[Path | None, str]]
-"""Makes a plan's model, or returns the existing one; None and the error if it cannot be made."""
+"""Returns a plan's model, which is created if needed, and ""; or None and the error."""
 
 
 class QuantizedOutputs:
-    """Outputs of the float model, and the differences of other plans' outputs from them.
+    """Computes the outputs of the float model, and the differences of other plans' outputs from these.
 
     Each comparison is journalled, so a resumed session does not repeat it.
 
     Attributes:
-        reference_ns: Nanoseconds of the float model's process, including its start; 0 before it ran.
+        reference_ns: Duration of the float model's process, including its start; 0 before it ran.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class QuantizedOutputs:
             replay: Replay of the session.
             refs: The inputs.
             name: Name of these inputs in the journal.
-            source: File of the float model; None for the one that the baseline runs.
+            source: File of the float model; None if the baseline runs it.
         """
         self._source = source
         self._baseline, self._replay, self._refs, self._name = baseline, replay, refs, name
@@ -69,13 +69,13 @@ class QuantizedOutputs:
         return self._reference
 
     def difference(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
-        """Return the difference of a plan's outputs, the worst over all inputs."""
+        """Return the largest difference of a plan's outputs over all inputs."""
         return self._once(f"{self._name}-{plan.id}", lambda: self._ran(plan, model, tolerance))
 
     def without_vnni(
         self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
     ) -> OutputDifference:
-        """Return the difference of a plan's outputs on an emulated processor that sums two products in 16 bits."""
+        """Return the difference of a plan's outputs on an emulated processor with saturating 16-bit sums."""
         return self._once(f"no-vnni-{plan.id}", lambda: self._emulated(plan, model, tolerance, limit_s))
 
     def _once(self, key: str, make: Callable[[], OutputDifference]) -> OutputDifference:
@@ -101,7 +101,7 @@ class QuantizedOutputs:
         return difference
 
     def _run(self, arm: Arm) -> Outcome:
-        """Run each input once, with a time limit for many inputs."""
+        """Run each input once, with a time limit that is extended for many inputs."""
         baseline, n_inputs = self._baseline, len(self._refs)
         pilot = baseline.pilot
         each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)

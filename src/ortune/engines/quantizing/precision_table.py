@@ -1,4 +1,4 @@
-"""The table of quantized models by class of error, with the best plan without a change of precision."""
+"""Creates the table of low-precision plans by error class, together with the best plan in full precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLASSES = (0.001, 0.01, 0.05)
 
 
 def error_class(difference: OutputDifference) -> float | None:
-    """Return the limit of the strictest class that contains a difference; None if there is none."""
+    """Return the upper limit of the strictest class that contains a difference; None if no class does."""
     if not difference.comparable:
         return None
     return next((limit for limit in CLASSES if difference.relative_l2 <= limit), None)
@@ -24,7 +24,7 @@ def error_class(difference: OutputDifference) -> float | None:
 def table(
     rows: Sequence[PrecisionRow], raced: Sequence[Candidate], size_bytes: int
 ) -> tuple[PrecisionRow, ...]:
-    """Return the rows by class with their figures from the race, with a row for the best plan in full precision."""
+    """Return the rows sorted by error class, with speeds from the race, and with the best plan in full precision."""
     raced_by_plan = {c.plan.id: c for c in raced if c.ratio is not None}
     quantized = {row.plan.id for row in rows}
     by_setting = _not_quantized([c for name, c in raced_by_plan.items() if name not in quantized])
@@ -55,7 +55,7 @@ def table(
 
 
 def _not_quantized(raced: Iterable[Candidate]) -> list[PrecisionRow]:
-    """Return the plans with lower precision but without a quantized model: by a setting or another rewrite."""
+    """Return the rows of raced plans that lower the precision by a setting or another rewrite than quantization."""
     rows = []
     for c in raced:
         if lowers_precision(c.plan) and c.outputs is not None and c.outputs.ok:

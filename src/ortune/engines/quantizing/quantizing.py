@@ -1,4 +1,4 @@
-"""Quantization: tries a few quantized models once each, and proposes those with right outputs that are not slower."""
+"""Tries a few quantized models once each, and proposes the models with right outputs that are not slower."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals.plans import PlanProposal
 
 _Labelled = tuple[dict[str, FeedValue], Array | None]
-"""A set of inputs, and its label if there is one."""
+"""A set of inputs, and its label or None."""
 STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
 INVENTED = 8  # sets of generated inputs to calibrate on, if the user gave none
 INVENTED_CHECKED = 4  # further generated sets, to measure the error
@@ -58,11 +58,11 @@ NOT_SLOWER = 1.05  # a single observation above this ratio rejects a model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizationInputs:
-    """Inputs to calibrate quantized models on, and inputs to measure their error.
+    """Inputs for the calibration of quantized models, and inputs for measuring their error.
 
     Attributes:
-        held_out: Inputs kept from calibration if there are enough, at most as many as a final answer needs.
-        checking: All of ``held_out``; if runs are slow, a subset that suffices to rank models.
+        held_out: Inputs for the error, limited to what a final result needs, and not calibrated on if there are enough.
+        checking: All of ``held_out``, or if runs are slow, a subset that suffices to rank models.
     """
 
     calibrating: tuple[FeedRef, ...]
@@ -72,14 +72,14 @@ class QuantizationInputs:
 
 
 def may_saturate(spec: RewriteSpec) -> bool:
-    """Return whether sums of two products can exceed 16 bits after a rewrite: int8 weights that use all 8 bits."""
+    """Return whether a rewrite creates int8 weights of full range, with which 16-bit sums can saturate."""
     if spec.name not in (STATIC, DYNAMIC):
         return False
     return spec.params.get("range") != "7" and spec.params.get("weights") != "u8"
 
 
 def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
-    """Return a rewrite, with 7-bit weights if an LSTM with 8 bits would be wrong on this processor."""
+    """Return the rewrite, with 7-bit weights if an LSTM with 8-bit weights would be wrong on this processor."""
     exact = not saturates(host) or not may_saturate(spec)
     if spec.name != DYNAMIC or exact or not holds(model, *rewrites.RECURRENT):
         return spec
@@ -87,7 +87,7 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
 
 
 def write_inputs(baseline: Measuring) -> QuantizationInputs:
-    """Write the inputs for calibration and for the error: the user's if given, else generated ones.
+    """Write the inputs for calibration and error measurement: the user's inputs, or generated ones if there are none.
 
     Raises:
         InputError: The user's inputs cannot be read, do not fit the model, or contain no set of finite numbers.
@@ -134,7 +134,7 @@ def write_inputs(baseline: Measuring) -> QuantizationInputs:
 
 
 def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
-    """Return the sets of inputs that are usable for calibration; a note reports the others."""
+    """Return the sets of inputs that are usable for calibration, and add a note about the other sets."""
     hidden = calibrating.masks(baseline.side.model.ir)
     faults = [calibrating.fault(values, hidden) for values, _ in sets]
     first = next(((i, why) for i, why in enumerate(faults) if why), None)
@@ -153,7 +153,7 @@ def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[
 
 
 def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:
-    """Return at most so many inputs, evenly spaced, since the first ones of sorted files may be of one class."""
+    """Return at most ``most`` inputs, evenly spaced, since the first of sorted files may all be of one class."""
     return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
 
 
@@ -180,11 +180,11 @@ class Quantising:
         self.rows: list[PrecisionRow] = []
 
     def chosen(self, proposed: Sequence[PlanProposal], bases: Sequence[Plan] = ()) -> list[PlanProposal]:
-        """Return the plans to race: of the quantized ones those with right outputs that are not slower, and all others.
+        """Return the plans to race: the quantized plans with right outputs that are not slower, and all other plans.
 
         Args:
-            proposed: The plans; those that quantize are tried first.
-            bases: Plans of other execution providers, which are tried with the fastest of these models too.
+            proposed: The plans, of which those that quantize are tried first.
+            bases: Plans of other execution providers, which are also tried with the fastest quantized models.
         """
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
@@ -211,7 +211,11 @@ class Quantising:
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
     def _on(self, base: Plan) -> list[PlanProposal]:
-        """Return the plans on another provider with a quantized model that is right and not slower."""
+        """Return the plans that run a quantized model on another provider with right outputs and not slower.
+
+        Args:
+            base: Plan of the provider without a quantized model.
+        """
         own = [row for row in self.rows if not row.plan.providers]
         right = sorted((row for row in own if not row.why), key=lambda row: row.ratio or 1.0)
         files = [row.plan for row in right[:MOST_GIVEN]]
@@ -241,11 +245,11 @@ class Quantising:
         return kept
 
     def _add(self, plan: Plan) -> None:
-        """Add the row of a model that was not tried for lack of time."""
+        """Add a row for a plan whose model was not tried for lack of time."""
         self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why="no time left", tested=False))
 
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
-        """Make and run one model; return its row, and the plans to try instead."""
+        """Create and run the model of one plan; return its row, and plans to try instead, each with its origin."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
         left_s = self._budget.left_s
         model, failed = self._run.plan_runs.model_of(
@@ -283,7 +287,7 @@ class Quantising:
         return row, []
 
     def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
-        """Return the plan without the operator that an error names; [] if it names none."""
+        """Return the plan, with its origin, that leaves the operator named by an error in float; [] without a name."""
         spec = plan.rewrites[-1]
         left = left_in_float(spec)
         kind = named_operator(self._run.side.model.ir, said, left)
@@ -293,7 +297,11 @@ class Quantising:
         return [(again, f"without {kind}, which an error message named")] if again is not None else []
 
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
-        """Return a plan with smaller errors: its ends in float, or else percentile calibration; [] if done."""
+        """Return a more accurate variant of a plan, with its origin; [] if there is none left.
+
+        The first variant leaves the first and last MatMul, Gemm or Conv in float; the second calibrates by
+        percentile.
+        """
         spec = plan.rewrites[-1]
         if "ends" not in left_in_float(spec):
             return [
@@ -308,7 +316,7 @@ class Quantising:
 
 
 def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
-    """Return the type of the first operator that an error names by its type or its node's name; "" if there is none."""
+    """Return the type of the first operator that an error names, by type or node name; "" if it names none."""
     kinds = {node.op_type for node in nodes(model)} - set(but)
     by_name = {node.name: node.op_type for node in nodes(model) if node.name and node.op_type in kinds}
     for word in re.findall(r"[^\s'\"(),:]+", said):
@@ -322,15 +330,15 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
 
 
 def without_operator(plan: Plan, kind: str) -> Plan | None:
-    """Return the plan with another operator in float; None if the maximum is excluded already."""
+    """Return the plan with one more operator type left in float; None at the maximum number of such types."""
     left = left_in_float(plan.rewrites[-1])
     return with_parameters(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
 
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
-    """Return the plans in rounds of one per rewrite, so a budget that ends early has tried every kind.
+    """Return the plans in rounds of one per rewrite, so that every rewrite is tried even if the budget ends early.
 
-    Quantizers of other packages take longer than ONNX Runtime's, so they come last in their round.
+    Quantizers of other packages take longer than ONNX Runtime's, and come last in their round.
     """
     counts: dict[str, int] = {}
     places = []
@@ -342,7 +350,7 @@ def widest_first(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def is_of_other_tool(plan: Plan) -> bool:
-    """Return whether a quantizer of another package makes a plan's model."""
+    """Return whether a plan's model is created by a quantizer of another package."""
     return any(rewrites.find(spec.name).needs for spec in plan.rewrites[-1:])
 
 
@@ -352,7 +360,7 @@ def _proposed_widest_first(proposed: Sequence[PlanProposal]) -> list[PlanProposa
 
 
 def left_in_float(spec: RewriteSpec) -> list[str]:
-    """Return the parts that a rewrite leaves in float: operators, layers, or "ends"."""
+    """Return the parts that a rewrite leaves in float: operator types, layers, or "ends" (first and last layer)."""
     return [word for word in spec.params.get("leave", "").split("+") if word]
 
 
@@ -369,5 +377,5 @@ def _ratio(base: Measured, trial: Measured) -> float | None:
 
 
 def model_bytes(model: Path) -> int:
-    """Return the bytes of a model's file and its external data, which have their own folder."""
+    """Return the bytes of a model's file and external data, which must be alone in their folder."""
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")

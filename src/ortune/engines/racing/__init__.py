@@ -1,1 +1,1 @@
-"""A race of plans for any verb: plans as processes, the confirmation of the winner, the answer, the bundle."""
+"""The race of plans that several verbs share: running plans in processes, entering plans, confirming the winner."""

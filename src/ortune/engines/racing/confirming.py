@@ -1,4 +1,4 @@
-"""The confirmation of a race's winner, on fresh blocks."""
+"""Confirms the winner of a race in fresh blocks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ortune.search.state import Search
 
 
 def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
-    """Confirm the winner in a fixed number of fresh blocks with default and current, then repeat the controls.
+    """Confirm the winner in a fixed number of fresh blocks with the default and current plan, then repeat the controls.
 
     Args:
         run: The tuning, after its race.
-        others: Plans to confirm in the same blocks; the first of them if not all fit.
+        others: Plans to confirm in the same blocks; if not all fit, the first of these.
 
     Raises:
         MeasurementError: The machine became too noisy, or every trial failed.
@@ -85,7 +85,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
 
 
 def _without_load_settings(run: Tuning, winner: Entry) -> Entry | None:
-    """Return the winner without settings that only help next to other programs; None on a quiet machine."""
+    """Return the winner without settings that only help next to other programs; None if no such plan can be raced."""
     search = run.search
     if search.host is None or BUSY in search.race.allowed:
         return None
@@ -102,7 +102,7 @@ def _without_load_settings(run: Tuning, winner: Entry) -> Entry | None:
 
 
 def _other_package(run: Tuning, winner: Entry) -> Entry | None:
-    """Return the fastest plan with another package, or without one if the winner needs it; None if none gains."""
+    """Return the fastest plan with another package, or if the winner needs a package, without; None if none gains."""
     other = packages.alternative(run.search, run.search.ranked(), winner)
     if other is not None:
         _see_outputs(run, other)
@@ -110,7 +110,13 @@ def _other_package(run: Tuning, winner: Entry) -> Entry | None:
 
 
 def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:
-    """Replace the winner by its rest, unless the omitted settings gain more than the load explains."""
+    """Return the plan to ship: ``rest``, or the winner if its additional settings gain more than the load explains.
+
+    Args:
+        search: The search, whose winner is replaced if ``rest`` is shipped.
+        winner: The winner of the race.
+        rest: The winner without the settings that only help next to other programs.
+    """
     if rest not in search.others:
         return winner
     part, added = search.comparison(rest.arm, search.base), search.comparison(winner.arm, rest.arm)
@@ -124,7 +130,7 @@ def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:
 
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
-    """Return the number of blocks that can confirm the race's gain; trials are shortened to the budget."""
+    """Shorten the trials to the budget, and return the number of blocks that can confirm the race's gain."""
     n = max(run.search.blocks_to_confirm(), trial_counts.USUAL_CONFIRM)
     references = run.search.race.references + len(run.search.others)
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
@@ -136,7 +142,7 @@ def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
 
 
 def _see_outputs(run: Tuning, winner: Entry) -> None:
-    """Check the outputs of a plan that ablation created, since it has not run yet."""
+    """Check the outputs of a plan that has not run yet, such as one that ablation created."""
     if winner.outputs is not None:
         return
     run.plan_runs.create_models([winner.arm])

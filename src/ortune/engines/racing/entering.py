@@ -1,4 +1,4 @@
-"""Enters the proposed plans that fit in the budget into the race."""
+"""Enters into the race the proposed plans that fit in the budget."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ortune.search.proposals.settings import FIRST
 from ortune.search.reasons import ENDED
 
 LONG_EXPLORATION_NS = 60e9
-"""Budget from which time is not spent on an exploration that cannot be confirmed."""
+"""Remaining time in nanoseconds above which no exploration without a confirmation is run."""
 
 
 def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str], *, required: Plan) -> bool:
-    """Enter the plans that fit in the budget, and report their number first; return False if not even one fits.
+    """Report how many plans fit in the budget, and enter these; return False if none fits.
 
-    In that case the answer is the pilot's figures of the default, undecided, with the budget that a search needs. If
-    the budget fits no confirmation, ``exploring`` is set, and the plans that can be measured are entered.
+    If none fits, the result is undecided: it has the default's figures from the pilot, and the budget that a search
+    needs. If only the confirmation does not fit, ``exploring`` is set, and the plans that can be measured are entered.
     """
     run.search.required, run.refused = required, tuple(refused)
     run.entries = _entries(run, proposed)
@@ -70,7 +70,7 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
 
 
 def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
-    """Enter the plans that can be measured without a confirmation; return False if not even one can."""
+    """Enter the plans that can be measured without a confirmation; return False if there are none."""
     race = run.search.race
     # The shortest trials: more plans, and more blocks of each.
     run.baseline.shorten(0.0)
@@ -110,14 +110,14 @@ def next_ns(run: Tuning) -> float:
 
 
 def _add(run: Tuning, entries: Sequence[Entry]) -> None:
-    """Enter plans after creating their models, and the default that is only timed."""
+    """Enter the default if it is only timed, then the plans, and create the model of each."""
     only_timed = run.search.race.timed_only
     for entry in [*([only_timed] if only_timed is not None else []), *entries]:
         run.plan_runs.create_models([run.search.race.add(entry).arm])
 
 
 def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
-    """Return the proposals merged with the requested settings, without duplicates."""
+    """Return the proposed plans merged with the requested settings, without duplicates."""
     entries: dict[str, Entry] = {}
     if run.search.current is not None and run.search.race.with_current:
         plan = merge(run.search.required, run.search.current)

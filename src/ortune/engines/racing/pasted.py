@@ -1,4 +1,4 @@
-"""Code to paste into the user's program: installing the winner's runtime, and loading the winner."""
+"""Code for the user's program that loads the winner, with the command that installs its runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.runtimes import made
 
 
 def loading_lines(baseline: Measuring, plan: Plan, rewritten: Path | None) -> str:
-    """Return the lines for a plan without a bundle.
+    """Return the lines of code that load a plan's model without a bundle.
 
     Args:
         baseline: Baseline of the model.
@@ -28,7 +28,7 @@ def loading_lines(baseline: Measuring, plan: Plan, rewritten: Path | None) -> st
 
 
 def rewritten_loading_lines(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Return the lines for a rewritten model at a path, with a comment that names the rewrites."""
+    """Return the lines of code that load a rewritten model from a path, with a comment that names the rewrites."""
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(baseline, plan, model)
     if plan.is_web or plan.is_node:
@@ -37,7 +37,7 @@ def rewritten_loading_lines(baseline: Measuring, plan: Plan, model: str) -> str:
 
 
 def _lines(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Return the lines of code that load the winner, in the language of its runtime."""
+    """Return the lines of code that load the winner, in the programming language of its runtime."""
     if plan.is_web:
         return javascript_lines(plan, model)
     if plan.is_node:

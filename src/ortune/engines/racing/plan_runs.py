@@ -1,4 +1,4 @@
-"""The plans of a race as processes: their models are made before they run, and their outputs checked once they ran."""
+"""Runs the plans of a race in processes, after creating their models, and checks their outputs after the first run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ortune.search.state import Search
 from ortune.targets.task import Limits
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
-"""Relative L2 tolerance of --allow numerics without --tolerance."""
+"""Relative L2 tolerance for plans of lower precision, unless ``--tolerance`` sets another."""
 
 
 def lowers_precision(plan: Plan) -> bool:
@@ -66,7 +66,10 @@ class PlanRuns:
         return self.baseline.executor.most_alive
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
-        """Run a group and return its outcomes, with outputs of plans not checked yet; None if stopped."""
+        """Run a group of arms and return the outcomes; None if stopped.
+
+        Outputs are kept for plans whose outputs are not checked yet.
+        """
         entries = (self.search.race.entries.get(arm) for arm in arms)
         self.baseline.limits.expect(self.typical_ns, self._budget().left_ns)
         keep = [e.arm for e in entries if e is not None and e.outputs is None]
@@ -74,11 +77,11 @@ class PlanRuns:
 
     @property
     def typical_ns(self) -> float:
-        """Expected time of a trial: the pilot's, or the race's if that is longer."""
+        """Expected time of a trial in nanoseconds: the pilot's, or the race's if that is longer."""
         return max(self.baseline.pilot.trial_ns, self.search.race.trial_ns)
 
     def create_models(self, arms: Sequence[str]) -> bool:
-        """Create the models of plans that did not run yet; return False if there were any, which took time."""
+        """Create the models of plans that did not run yet; return whether there was nothing to create."""
         missing = [arm for arm in arms if arm not in self.baseline.executor.arms]
         for arm in missing:
             entry = self.search.race.entries[arm]
@@ -92,7 +95,7 @@ class PlanRuns:
         return not missing
 
     def check_outputs(self, block: Block) -> None:
-        """Check the outputs of plans that ran for the first time; plans with wrong ones leave the race."""
+        """Check the outputs of plans that ran for the first time; plans with wrong outputs leave the race."""
         if any(trial.arm == BASE and isinstance(trial.outcome, Failed) for trial in block.trials):
             return
         for trial in block.trials:
@@ -104,7 +107,7 @@ class PlanRuns:
                 entry.eliminate("wrong-output", Reason(code="wrong-outputs", text=entry.outputs.what))
 
     def check(self, entry: Entry, trial: Measured) -> OutputDifference:
-        """Compare a plan's outputs with the default's, and delete them."""
+        """Compare a plan's outputs with the default's, and delete the plan's."""
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
         difference = output_check.difference(
@@ -116,7 +119,7 @@ class PlanRuns:
         return difference
 
     def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
-        """Return the model of a plan; None and the reason if it cannot be created, which affects only that plan."""
+        """Return the model of a plan and ""; or None and the reason if the model cannot be created."""
         key = self.models.key(plan)
         failed = self.replay.no_models.get(key, "")
         try:
@@ -130,14 +133,14 @@ class PlanRuns:
         return None, failed
 
     def tolerance_of(self, plan: Plan) -> Tolerance | None:
-        """Return the tolerance of a plan's outputs: the user's, else a default for a lower precision, else None."""
+        """Return the user's tolerance of outputs, or a default for a plan of lower precision; None for other plans."""
         tolerance = self.baseline.options.tolerance
         if tolerance is None and lowers_precision(plan):
             return NUMERICS_TOLERANCE
         return tolerance
 
     def rewriting_s(self, plan: Plan) -> float:
-        """Return the time limit of a rewrite: all time left for requested plans, a share of the race for others."""
+        """Return the time limit of a rewrite in seconds: all time left for requested plans, less for others."""
         if self.replay.trials:
             return Limits().load_s  # trials follow that ran it: it was made in time before
         if plan.rewrites in [

@@ -1,4 +1,4 @@
-"""Costs of another execution provider from the race's trials: device, load time, memory."""
+"""Determines the costs of other execution providers from the race's trials: device, load time, memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from ortune.search.halving import Entry
 def provider_costs(
     run: Tuning, shipped: Plan, winner: Figures | None, default: Figures
 ) -> tuple[ProviderCost, ...]:
-    """Return the costs of each other execution provider in the race, from its fastest plan.
+    """Return the costs of each execution provider other than the default's, from its fastest plan in the race.
 
-    Those of the shipped plan are its figures and the default's, with sessions created one at a time. The other sessions
-    were created in the race, where all processes of a block load at once, and are compared with the default of those
-    blocks.
+    The shipped plan's costs are from the final measurements, with sessions created one at a time. Other providers'
+    costs are from the race, where all processes of a block load at once, and are compared with the default's there.
     """
     race, statistic = run.search.race, run.search.judgement.statistic
     best: dict[str, Entry] = {}
@@ -51,7 +50,7 @@ def provider_costs(
 
 
 def device_of(plan: Plan, trial: Measured) -> str:
-    """Return the device that a plan ran on, with its vendor if that is unique: "NVIDIA GPU", "CPU"."""
+    """Return the device on which a plan ran, with its vendor if that is unique, such as "NVIDIA GPU" or "CPU"."""
     name = plan.provider_names[0]
     provider = providers.find(name)
     asked = dict(options_of(plan, resolve(plan)))[name].get("device_type", "")

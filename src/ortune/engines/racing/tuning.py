@@ -1,4 +1,4 @@
-"""Runs a search with real trials of its plans, in processes, within a budget."""
+"""Runs a search with real trials of plans, within a budget."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from ortune.search.schedule import Steps
 from ortune.search.state import Search
 
 WHY_PROCESSES = 3
-"""Number of profiled processes that explain the winner's gain."""
+"""Maximum number of profiled processes per side that explain the winner's gain."""
 EXPLORED_SCALE = 0.05
-"""Scatter of blocks in log units without a calibration: that of a machine with other programs."""
+"""Scatter of blocks that is assumed without a calibration, in log units, typical of a machine with other programs."""
 
 
 T = TypeVar("T")
 
 
 class Tuning:
-    """A running tuning: enter plans, then call ``calibrate`` and ``race``, or ``explore``; then confirm.
+    """A running tuning: first enter plans, then call ``calibrate`` and ``race``, or ``explore``, then confirm a winner.
 
     Attributes:
         search: The search with its measurements.
         entries: The proposed plans, including the common part of every plan.
-        refused: Plans not proposed, with the reason; ``untested`` are targets not compared, or not by their default.
+        refused: Plans not proposed, with the reason; ``untested`` lists targets not compared, or not by their default.
         precision: Results of the quantized models; ``calibration`` describes their calibration data.
         whole_budget: The budget of the command; ``budget`` excludes the time reserved for explanation and answer.
         answer_s, why_s: Seconds reserved for the answer, and for the profiles that explain it.
@@ -52,8 +52,8 @@ class Tuning:
         enough_s: A sufficient budget in seconds for what did not fit; 0 if everything did.
         exploring: Whether plans are measured without a confirmation.
         spent: Nanoseconds by phase.
-        stopped: Whether the user stopped it before the end.
-        skipped: Skipped checks of the model; ``checks_s`` is a sufficient budget for them.
+        stopped: Whether the user stopped the tuning before its end.
+        skipped: Skipped checks of the model; ``checks_s`` is a budget that suffices for these checks.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Tuning:
             baseline: The default, and the means to run plans.
             replay: Measurements of an interrupted session, and the clock.
             watch: Progress and cancellation callbacks.
-            objective: Objective of the race; ``worth`` and ``allowed`` apply to it too.
-            worth: The smallest gain that is worth a change, as a share.
+            objective: Objective of the race.
+            worth: The smallest gain that is worth a change, as a fraction.
             allowed: Allowed safety classes and guards.
-            budget: The budget of the command, for everything.
+            budget: The budget of the whole command.
             current: The user's current plan; None for the default.
-            answer_s: Seconds of it that are reserved for the answer.
-            worth_adopting: The smallest gain that justifies another build of ONNX Runtime, as a share; 0 for any.
-            models: Creates the models of plans with rewrites; None for the usual way.
+            answer_s: Seconds of the budget that are reserved for the answer.
+            worth_adopting: The smallest gain that justifies another build of ONNX Runtime, as a fraction; 0 for any.
+            models: Creates the models of plans with rewrites; None for the default implementation.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.whole_budget = budget
@@ -140,11 +140,11 @@ class Tuning:
 
     @property
     def map_s(self) -> float:
-        """Seconds for mapping profiles to the user's nodes; about as long as the answer."""
+        """Estimated seconds for mapping profiles to the user's nodes, which takes about as long as the answer."""
         return self.answer_s
 
     def pace(self, share: float) -> Pace:
-        """Return a pace for work between trials, limited to a share of the time that remains before the race."""
+        """Return a pace for work between trials, limited to a fraction of the time that remains before the race."""
         end_s = self.budget.running.spent_s + share * self.budget.left_s
         return Pace(lambda: end_s - self.budget.running.spent_s, LEAST_CHECKS_S, EVERY_RULE)
 
@@ -154,14 +154,14 @@ class Tuning:
         return Pace(lambda: running.left_s, LEAST_CHECKS_S, EVERY_RULE)
 
     def record_skipped(self, pace: Pace, share: float = 1.0) -> None:
-        """Record what was skipped for lack of time, and the budget that would suffice given its share of it."""
+        """Record the skipped checks, and the budget that suffices for them if they may take ``share`` of it."""
         if pace.left_out:
             self.skipped += pace.left_out
             needed_s = pace.needed_s(self.whole_budget.total_s, share)
             self.checks_s = max(self.checks_s, self.whole_budget.enough_s(needed_s))
 
     def holds_block(self, trial_ns: float) -> bool:
-        """Return whether a block of one plan fits in the remaining time."""
+        """Return whether a block with one plan fits in the remaining time, for trials of that duration."""
         trials, references = self.budget.trials(trial_ns), self.search.race.references
         return trial_counts.explored_plans(trials, wanted=1, references=references) > 0
 
@@ -172,29 +172,29 @@ class Tuning:
 
     @property
     def only_timed_trials(self) -> float:
-        """Number of trials of a default with wrong outputs: one in each block of the calibration."""
+        """Number of additional trials if the default's outputs are wrong and it is only timed; else 0."""
         n_blocks = controls.CALIBRATION_BLOCKS
         return RACE_TIMES * n_blocks * len(self.search.race.only_timed(n_blocks))
 
     def needed_trials(self, plans: int) -> float:
-        """Return the number of trials that a search of so many plans needs from the calibration on."""
+        """Return the number of trials that a search of ``plans`` plans needs from the calibration on."""
         return trial_counts.needed_trials(plans, self.search.race.references) + self.only_timed_trials
 
     def spare_ns(self, share: float) -> float:
-        """Return the nanoseconds for an optional step: a share of the remaining time, without what a search needs.
+        """Return the time for an optional step in nanoseconds: at most a fraction of the remaining time.
 
-        If no search fits, it is 0 and the remaining time goes to an exploration.
+        The time that a search needs is left; if no search fits, the result is 0 and the time goes to an exploration.
         """
         # A search that lacks time makes its trials shorter, so that the shortest one says what it needs at least.
         beyond_ns = self.budget.left_ns - self.least_trials * self.baseline.pilot.least_trial_ns
         return max(0.0, min(share * self.budget.left_ns, beyond_ns))
 
     def budget_for_s(self, plans: int, trial_ns: float, more_trials: float = 0.0) -> int:
-        """Return a sufficient budget in seconds for so many plans and the skipped checks.
+        """Return the budget in seconds that suffices for ``plans`` plans and the skipped checks.
 
         Args:
             plans: The number of plans.
-            trial_ns: Duration of a trial in nanoseconds.
+            trial_ns: Duration of a trial.
             more_trials: Number of additional trials.
         """
         # Of a race that has begun, or until now.
@@ -203,7 +203,7 @@ class Tuning:
         return max(self.budget.enough_s(needed_s), self.checks_s)
 
     def report_no_race(self, why: str = "", *, plans: int = 1) -> None:
-        """Report that no other plan fits in the budget, with one that suffices; or why nothing is raced."""
+        """Report that no other plan fits in the budget, with a sufficient budget, or ``why`` nothing is raced."""
         trial_ns = self.baseline.pilot.trial_ns
         self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
         budget_s, enough_s = self.whole_budget.total_s, self.enough_s
@@ -214,7 +214,7 @@ class Tuning:
         self.without_controls(0.0)
 
     def without_controls(self, scale: float) -> None:
-        """Set the usual statistic if there was no calibration; results are then exploratory."""
+        """Set the usual statistic and the given scatter without a calibration, which makes results exploratory."""
         race = self.search.race
         race.statistic, race.scale = STATISTICS[race.objective] or LATENCIES[0], scale
         self.search.judgement = controls.unjudged(STATISTICS[race.objective], scale)
@@ -229,7 +229,7 @@ class Tuning:
         return self.whole_budget.reserve(self.answer_s + self.why_s)
 
     def calibrate(self) -> None:
-        """Run the controls, and in the same blocks the first turns of the plans to try.
+        """Run the controls, and in the same blocks the first trials of the plans.
 
         If trials take so long that the time ends first, plans are explored without a confirmation.
 
@@ -285,7 +285,7 @@ class Tuning:
             race.record_ratios(block)
 
     def _cut_short(self) -> None:
-        """Continue without a claim, because trials take longer than expected and the controls did not fit."""
+        """Continue as an exploration, because trials take longer than expected and the controls did not fit."""
         race, trial_ns = self.search.race, self.plan_runs.typical_ns
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
@@ -299,7 +299,7 @@ class Tuning:
     # --- the race
 
     def race(self, cpus: int) -> None:
-        """Screen plans, combine those that helped, explore values near the leader's, and drop what does not pay."""
+        """Screen plans, combine those that help, try values near the leader's, and drop settings without a gain."""
         began, search, race = self.now_ns, self.search, self.search.race
         self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
         if search.winner is None and self.waiting and not self.watch.stop():
@@ -316,14 +316,14 @@ class Tuning:
         self.stopped = self.watch.stop()
 
     def rank(self, n_blocks: int) -> None:
-        """Run so many blocks of all plans, if more than the fastest must be ranked."""
+        """Run ``n_blocks`` blocks of all plans, so that all can be ranked and not only the fastest."""
         began = self.now_ns
         self.run_stage(self.search.rank(n_blocks), self._raced)
         self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
     def explore(self) -> None:
-        """Run as many blocks as fit in the time, mostly of the leading plans; without controls nothing is claimed."""
+        """Run as many blocks as fit in the time, mostly of the leading plans; without controls no gain is claimed."""
         began = self.now_ns
         self.run_stage(self.search.screen(self.waiting, followed=False), self._raced)
         self.spent["race"] += self.now_ns - began
@@ -331,16 +331,16 @@ class Tuning:
 
     @property
     def now_ns(self) -> int:
-        """Nanoseconds of the session so far."""
+        """Time since the session began, in nanoseconds."""
         return self.replay.clock()
 
     @property
     def race_budget(self) -> Budget:
-        """Budget of the race, and then of the confirmation, by the running clock."""
+        """Budget of the race, or of the confirmation once it has begun, by the running clock."""
         return self.budget.reserve(1e-9 * self.search.race.kept_ns).running
 
     def run_stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
-        """Run the blocks of a stage and return its result."""
+        """Run the blocks of a stage, check outputs after each, and return the stage's result."""
         # The driver runs a schedule, which returns nothing: what the stage returns is kept here.
         results: list[T] = []
 
@@ -372,7 +372,7 @@ class Tuning:
 
     @property
     def unspent_ns(self) -> float:
-        """Nanoseconds of budget left after the last block; 0 if the user stopped it."""
+        """Budget left after the last block, in nanoseconds; 0 if the user stopped the tuning."""
         return 0.0 if self.stopped else max(0.0, self.budget.running.left_ns)
 
     def _raced(self, block: Block) -> None:
@@ -388,6 +388,6 @@ class Tuning:
     # --- after the race
 
     def reference_outputs(self) -> Path | None:
-        """Return the default's outputs for the first case."""
+        """Return the folder with the default's outputs for the first case; None if there is none."""
         folder = output_check.right_outputs(self.baseline) / self.baseline.work.cases[0].name
         return folder if folder.is_dir() else None

@@ -1,4 +1,4 @@
-"""Does a tuning's winner, a model in fewer bits, make the outputs for a row depend on the rest of its batch?"""
+"""Checks whether a winner of lower precision makes the outputs of a row depend on other rows of the batch."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ortune.rules.quantization import range_over_the_batch
 
 
 def check_winner_rows(run: Tuning) -> None:
-    """Check whether a row of a batch changes the outputs of others under the winner: an alert if a batch is fed.
+    """Check whether a row of a batch changes other rows' outputs under the winner; add an alert if a batch is fed.
 
-    Only needed if the winner computes quantization ranges at run time and the base does not: rows of a batch then share
-    a range, which they did not before.
+    This is needed only if the winner, unlike the base, computes quantization ranges at run time, since the rows of a
+    batch then share a range.
     """
     winner, baseline = run.search.winner, run.baseline
     path = run.models.made(winner.plan) if winner is not None and run.search.confirmation else None

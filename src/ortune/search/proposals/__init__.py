@@ -1,4 +1,4 @@
-"""Changes to try: changes of one setting (``settings``), weighted by ``priors``, and the plans from them (``plans``).
+"""Changes to try: changes of one setting (``settings``), weighted by ``priors``, and the resulting plans (``plans``).
 
-After the screening, ``search/refine.py`` combines the plans that helped, and tries the ``neighbours`` of their numbers.
+After the screening, ``search/refine.py`` combines the plans that helped, and tries ``neighbours`` of numeric settings.
 """

@@ -7,7 +7,7 @@ from ortune.records import Value
 
 
 def neighbours(knob: Knob, value: Value, cpus: int) -> list[Value]:
-    """Return the values next to a value, lower first; empty if the setting is not a number."""
+    """Return the next lower and next higher value of a numeric setting; [] for other settings."""
     if knob.kind != "int" or isinstance(value, bool) or not isinstance(value, int):
         return []
     # Threads change by one and never exceed the CPUs; other numbers are halved and doubled.

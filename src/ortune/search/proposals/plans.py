@@ -1,4 +1,4 @@
-"""Plans to try on a model: one change at a time from the default, best prior first."""
+"""Proposes plans to try on a model: one change at a time from the default, best prior first."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FINDING_PRIOR = 0.99  # fixes of rules come before changes that may help; the us
 REWRITE_PRIOR = 0.5
 TOGETHER_PRIOR = 0.6  # of all exact rewrites together: one often helps only after another
 JOINED_LEAST, JOINED_MOST = 0.3, 0.98
-"""A setting with at least the first prior is tried with the rewrites together, before both separately; the second is
-the maximum prior of the combination."""
+"""Minimum prior of a setting that is tried together with the rewrites before both separately, and maximum prior of the
+combination."""
 MENDED_PRIOR = 0.995  # of all exact rewrites if a rule's fix is one of them
 
 
@@ -41,15 +41,15 @@ class PlanProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The place where plans run, and the changes that are allowed there.
+    """The environment in which plans run, and the changes that are allowed.
 
     Attributes:
-        ort_version: Version of the build that runs them.
+        ort_version: Version of the ONNX Runtime build that runs the plans.
         objective: Quantity to improve.
         allow: Allowed safety classes, and names of allowed single settings or rewrites.
         allocators: Memory allocators that can be preloaded.
         providers: Execution providers of all plans; empty for the CPU provider.
-        channels: Channels by which settings reach the process; empty for all but those of a page.
+        channels: Channels by which settings reach the process; empty for all channels except those of a browser page.
         asked: Settings that all plans have.
         features: Instruction sets of the processor; empty if they are unknown.
     """
@@ -66,7 +66,7 @@ class Scope:
     def settings(
         self, model: ModelFacts, cpus: int, latency_ns: float | None = None
     ) -> tuple[list[SettingProposal], list[str]]:
-        """Return changes of one setting, best prior first, and the reasons why others are not proposed."""
+        """Return changes of one setting, best prior first, and the reasons that other changes are not proposed."""
         return knob_proposals(
             model,
             cpus,
@@ -82,7 +82,7 @@ class Scope:
         )
 
     def refusals(self, settings: Mapping[str, Value]) -> list[str]:
-        """Return why some of these settings may not be proposed; empty if all may."""
+        """Return the reasons that some of these settings may not be proposed; [] if all may be."""
         reasons = (
             refusal(find(name), str(value), self.ort_version, self.allocators, self.allow)
             for name, value in settings.items()
@@ -102,16 +102,16 @@ def propose(
     latency_ns: float | None = None,
     as_asked: bool = False,
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans to try, and the reasons why others are not proposed.
+    """Return plans to try, and the reasons that other plans are not proposed.
 
     Args:
         model: Facts about the model.
         work: Inputs and load.
         host: The machine.
-        scope: The place where the plans run, and the allowed changes.
+        scope: The environment in which the plans run, and the allowed changes.
         rewritten: Single rewrites that apply to the model, each with its reason.
-        row: The exact rewrites among them, in the order in which they are applied together.
-        findings: Findings whose fixes are tried first, in their order.
+        row: The exact rewrites of ``rewritten``, in the order in which they are applied together.
+        findings: Findings whose fixes are tried first, in the given order.
         latency_ns: Latency with the default settings; None if unknown.
         as_asked: Whether the settings that all plans have are also tried alone.
     """
@@ -144,10 +144,10 @@ def propose(
 
 
 def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposal]) -> list[PlanProposal]:
-    """Return one plan with the rewrites and the setting with the best priors; empty if there is none.
+    """Return a list with the plan of the rewrites and the setting with the best priors; [] if one is missing.
 
-    A short search ends before it combines what helped: half of silero-vad's gain comes from rewrites and half from the
-    allocator, and in 27 s each had been tried only separately.
+    A short search ends before it combines the changes that helped: half of silero-vad's gain is from rewrites and half
+    from the allocator, and in 27 s these were only tried separately.
     """
     exact = (proposal for proposal in rewritten if is_exact(proposal.plan))
     model = max(exact, key=lambda proposal: proposal.prior, default=None)
@@ -162,14 +162,14 @@ def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposa
 
 
 def with_cleanup(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
-    """Return a quantizing rewrite with the clean-up that must precede it; another rewrite by itself."""
+    """Return a quantizing rewrite together with the clean-up rewrites that must precede it; another rewrite alone."""
     if not rewrites.find(spec.name).family:
         return (spec,)
     return (*(other for other in row if rewrites.find(other.name).stage < rewrites.CLEAN_UP), spec)
 
 
 def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[PlanProposal], list[str]]:
-    """Return the plans of findings that are allowed, and the reasons why others are not."""
+    """Return the allowed plans of findings, and the reasons that other plans are not allowed."""
     plans, waiting = [], []
     for finding in findings:
         if finding.plan is None:
@@ -190,13 +190,13 @@ def _fixes(findings: Sequence[Finding], scope: Scope) -> tuple[list[PlanProposal
 def propose_on(
     on: Plan, model: ModelFacts, cpus: int, scope: Scope
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans for another execution provider: its own settings, and those that affect every provider.
+    """Return plans for another execution provider, with its settings and with settings that affect every provider.
 
     Args:
-        on: The plan that names the provider, with the settings that every plan there needs.
+        on: The plan that names the provider, with the settings that every plan on it needs.
         model: Facts about the model.
         cpus: CPUs available to the process.
-        scope: The place where the plans run, and the allowed changes.
+        scope: The environment in which the plans run, and the allowed changes.
     """
     changes, refused = scope.settings(model, cpus)
     plans = [PlanProposal(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
@@ -217,7 +217,7 @@ def _names_of(on: Plan) -> tuple[str, ...]:
 
 
 def _for_load(work: Workload, host: Host, scope: Scope) -> tuple[list[PlanProposal], list[str]]:
-    """Return plans for several sessions or callers in one process (shared pools, fewer threads), and refusals."""
+    """Return plans for several sessions or callers in a process (shared pools, fewer threads), and refusal reasons."""
     together = work.sessions * work.callers
     if together == 1:
         return [], []

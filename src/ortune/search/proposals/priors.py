@@ -1,9 +1,9 @@
-"""Prior probabilities that a setting helps, adjusted by its effect on real models.
+"""Prior probabilities that a setting helps, adjusted by the setting's effect on measured models.
 
-``priors.json`` has, for each setting, its ratio to the default on each model on which it was measured;
-``benchmarks/priors.py`` writes it. A few models prove nothing for another one, so the measurements only adjust the
-prior that a setting has by its kind. Models are weighted by similar latency, the best indication of similarity: another
-memory allocator helped only for runs of a tenth of a millisecond.
+``priors.json`` contains the ratio to the default of each setting on each model on which it was measured;
+``benchmarks/priors.py`` writes the file. A few models prove nothing about another model, so the measurements only
+adjust the prior that a setting has by its kind. Models of similar latency have more weight, since latency is the best
+indication of similarity: another memory allocator helped only for runs of a tenth of a millisecond.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ortune.records import Value
 
 TABLE = Path(__file__).parent / "priors.json"
 PAYS = 0.01
-"""Minimum gain for a setting to count as having helped on a model."""
+"""Minimum gain at which a setting counts as helping on a model, as a fraction."""
 WEIGHT = 3.0
-"""Weight of the prior by kind, in models."""
+"""Weight of the prior by kind, as a number of models."""
 ALIKE = 4.0
-"""Ratio of latencies at which a model counts 0.6 of a similar one; at 16 times it counts 0.14."""
+"""Ratio of latencies at which a model has 0.6 of the weight of one with equal latency; at a ratio of 16, 0.14."""
 
 
 class MeasuredPriors(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def measured() -> MeasuredPriors:
 
 
 def key(settings: Mapping[str, Value], cpus: int) -> str:
-    """Return the key of settings in the table; a number of threads equal to that of CPUs is written ``{cpus}``."""
+    """Return the key of settings in the table, in which a number of threads equal to the CPUs is ``{cpus}``."""
     parts = []
     for name, value in sorted(settings.items()):
         text = str(int(value)) if isinstance(value, bool) else str(value)
@@ -62,7 +62,7 @@ def key(settings: Mapping[str, Value], cpus: int) -> str:
 def adjusted(
     prior: float, settings: Mapping[str, Value], cpus: int, latency_ns: float | None = None
 ) -> float:
-    """Return the prior of a change, adjusted by the share of measured models on which it helped.
+    """Return the prior of a change, adjusted by the fraction of measured models on which it helped.
 
     Args:
         prior: Prior by the kind of the setting.

@@ -1,4 +1,4 @@
-"""Proposals that change one setting, best prior first."""
+"""Proposes changes of one setting, best prior first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.records import Channel, Value
 from ortune.search.proposals import priors
 
 FIRST = 0.15
-"""Minimum prior of a change to be tried before time runs short."""
+"""Minimum prior of a change for which trials are shortened as far as necessary to try the change."""
 
 _HOST_OF_A_GPU = 0.3
 """Factor for the prior of a setting of host threads or memory if a GPU computes."""
@@ -34,7 +34,7 @@ class SettingProposal:
 
     Attributes:
         settings: The change, with the settings that it needs.
-        origin: Description of its source for users.
+        origin: Source of the proposal, for users.
         prior: Probability that the change helps, 0 to 1.
     """
 
@@ -67,14 +67,15 @@ def proposals(
         objective: Quantity to improve.
         allow: Safety classes other than ``exact`` ("numerics", "behaviour"), or names of single settings, that may be
             proposed.
-        providers: Execution providers of the plan, empty for the CPU provider; settings of others are not proposed.
-        channels: Channels that exist where the plan runs; empty for all but those of a page.
+        providers: Execution providers of the plan, empty for the CPU provider; settings of other providers are not
+            proposed.
+        channels: Channels by which settings reach the process; empty for all channels except those of a browser page.
         asked: Settings that every plan has.
         features: Instruction sets of the processor; empty if they are unknown.
         latency_ns: Latency with the default settings; None if unknown.
 
     Returns:
-        Proposals, best prior first, and the reasons why other changes that might help are not proposed.
+        Proposals, best prior first, and the reasons that other changes that might help are not proposed.
     """
     proposed: list[SettingProposal] = []
     left_out = []
@@ -107,13 +108,13 @@ def proposals(
 
 
 def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
-    """Return whether a setting concerns host threads or memory while a GPU computes."""
+    """Return whether a GPU computes and a setting only concerns the host's threads or memory."""
     on_gpu = any(find(name).hardware == "gpu" for name in providers)
     return on_gpu and not knob.provider and knob.channel != "call_style"
 
 
 def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collection[Channel]) -> bool:
-    """Return whether a setting can reach the place where a plan runs, and has an effect there."""
+    """Return whether a setting can reach the process of a plan, and has an effect on its providers."""
     if knob.channel not in channels if channels else knob.channel in WEB:
         return False
     if knob.provider and knob.provider not in providers:
@@ -124,7 +125,7 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
 def _together(
     settings: dict[str, Value], others: Sequence[Together], objective: Objective
 ) -> Iterator[SettingProposal]:
-    """Yield the change combined with each setting that is valid only together with it."""
+    """Yield the change combined with each further setting that is useful only together with it."""
     for other in others:
         prior = prior_of(other.priors, objective)
         if prior:
@@ -143,7 +144,7 @@ def _candidates(
 
 
 def _filled(values: Mapping[str, float], cpus: int) -> dict[str, float]:
-    """Return values and their priors with numbers of CPUs filled in; placeholders below 2 are removed."""
+    """Return the priors by value, with numbers of CPUs filled in and placeholders below 2 removed."""
     places = {"{cpus}": cpus, "{cpus/2}": cpus // 2, "{cpus-1}": cpus - 1}
     # A value of one is listed literally if it is worth trying, so placeholders that become one are not
     # needed.
@@ -153,7 +154,7 @@ def _filled(values: Mapping[str, float], cpus: int) -> dict[str, float]:
 def refusal(
     knob: Knob, text: str, ort_version: str, allocators: Collection[str], allow: Collection[str]
 ) -> str:
-    """Return why a change is not proposed; "" if it is. The arguments are those of ``proposals``."""
+    """Return the reason that a change is not proposed; "" if it may be. The arguments are those of ``proposals``."""
     too_old = knobs.why_too_old(knob, ort_version)
     if too_old:
         return too_old

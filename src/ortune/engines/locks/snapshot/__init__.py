@@ -1,1 +1,1 @@
-"""Contents of a lock for a model and its optimised graphs: counts, structure, weights, and static memory."""
+"""What a lock stores of a model and its optimised graphs: counts, structure, weights, and static memory."""

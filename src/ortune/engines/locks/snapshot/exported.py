@@ -1,4 +1,4 @@
-"""Contents of a lock for the model as exported: interface, weights by type, and a digest of their values."""
+"""What a lock stores of the exported model: interface, weights by type, and digests of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ortune.records import LockedModel
 
 
 def locked_model(model: OpenModel) -> LockedModel:
-    """Return the model's own part of a snapshot; this reads all weights once more."""
+    """Return the part of a snapshot that describes the exported model; this reads all weights once more."""
     # By identity, which lasts as long as the model does: names are not unique.
     digests = {id(t): tensor_digest(t) for t in tensors(model.ir)}
     weights = [t for t in tensors(model.ir) if not is_structure(t)]
@@ -45,14 +45,14 @@ def locked_model(model: OpenModel) -> LockedModel:
 
 
 def exported_operators(model: OpenModel) -> dict[str, int]:
-    """Return the exported operators under the names of ``structure.operators``, without constants."""
+    """Return the number of nodes of each exported operator, without constants, keyed as in ``structure.operators``."""
     counts = Counter(map(operator, nodes(model.ir)))
     counts.pop("Constant", None)
     return dict(counts)
 
 
 def interface(value: ir.Value) -> str:
-    """Return "x: float[batch,3,224,224]" for a value, with "?" for an unnamed dimension, "[...]" without a rank."""
+    """Return a text such as "x: float[batch,3,?]": "?" is an unnamed dimension, and "[...]" an unknown rank."""
     kind = type_text(value) or "?"
     if "(" in kind:
         return f"{value.name}: {kind}"
@@ -63,7 +63,7 @@ def interface(value: ir.Value) -> str:
 
 
 def _named(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
-    """Yield weights with the names of their values; if several graphs use a name, the last one counts."""
+    """Yield each weight with its name; a name that several graphs use is yielded for each of them."""
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             values = [(v.name or "", v.const_value) for v in graph.initializers.values()]

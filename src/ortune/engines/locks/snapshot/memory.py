@@ -1,4 +1,4 @@
-"""Peak memory of a graph's values from their lifetimes, in an order that depends only on the wiring.
+"""Computes the peak memory of a graph's values from their lifetimes, in a node order that depends only on the wiring.
 
 ONNX Runtime's optimiser orders nodes differently in every process, which would change the peak.
 """
@@ -19,7 +19,7 @@ from ortune.graph.nodes import operator
 from ortune.graph.shapes.types import n_bytes
 
 Sizes = dict[str, int]
-"""Bytes by value name; missing values are unknown."""
+"""Bytes by value name; values of unknown size are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Memory:
 
     Attributes:
         weights_bytes: Bytes of initializers, subgraphs included.
-        peak_activation_bytes: Largest number of bytes of values live at once; inputs and outputs are live throughout.
+        peak_activation_bytes: Largest total of values that are live at once; inputs and outputs are live throughout.
         unknown_values: Number of values of unknown size, which are not counted.
     """
 
@@ -38,7 +38,7 @@ class Memory:
 
 
 def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Return the bytes of every value of the main graph and its subgraphs, if known without running."""
+    """Return the bytes of the values of the main graph and its subgraphs that are known without a run."""
     counter = GraphCounter(model, fed)
     counter.graph(model.graph, "")
     sizes: Sizes = {}
@@ -54,8 +54,8 @@ def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
 def memory(graph: GraphProto, sizes: Sizes) -> Memory:
     """Return the memory of a graph with values of the given sizes.
 
-    Scratch space of kernels, the arena's reserve and in-place reuse are not included: the figure compares two graphs
-    and is the same on every machine.
+    The result does not account for kernels' scratch space, the arena's reserve or in-place reuse. It serves to compare
+    graphs, and is the same on every machine.
     """
     inner = [g for node in all_nodes(graph) for g in graphs_of(node)]
     stored = (t for g in (graph, *inner) for t in g.initializer)
@@ -138,6 +138,6 @@ def _reads(node: NodeProto) -> list[str]:
 
 
 def _outer_reads(graph: GraphProto) -> list[str]:
-    """Return every name that a subgraph reads; its own names are harmless, since they are not live outside."""
+    """Return every name that a subgraph reads, including inner names, which do no harm since none is live outside."""
     names = [name for node in depth_first(graph) for name in _reads(node)]
     return names + [value.name for value in graph.output]

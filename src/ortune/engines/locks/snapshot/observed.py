@@ -1,4 +1,4 @@
-"""Sizes that shape inference cannot determine, observed in one profiled run (``NonZero``, ``Range`` and others)."""
+"""Sizes that shape inference cannot determine (``NonZero``, ``Range`` and others), observed in one profiled run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUFFIX = "_kernel_time"
 
 
 def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
-    """Return the bytes of the values of a run by name, from the profile's shapes; {} if it cannot be read."""
+    """Return the bytes of a run's values by name, from the shapes in the profile; {} if the profile cannot be read."""
     try:
         events = json.loads(profile.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError):

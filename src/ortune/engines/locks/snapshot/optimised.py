@@ -1,4 +1,4 @@
-"""Contents of a lock for one optimised graph."""
+"""What a lock stores of one optimised graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.graph.model.tensors import WeightFiles
 from ortune.records import GraphSnapshot
 
 _MOVES = ("Cast", "Transpose", "MemcpyFromHost", "MemcpyToHost", "ReorderInput", "ReorderOutput")
-"""Operators that compute nothing, inserted for a type, a device or a layout."""
+"""Operators that compute nothing, and are inserted to convert a type, a device or a layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class SavedGraph:
     Attributes:
         graph: The main graph, without external data.
         model: The same graph, with external initializers as typed inputs.
-        weights: Names of these inputs.
+        weights: Names of the inputs that represent external initializers.
     """
 
     graph: onnx.GraphProto
@@ -44,7 +44,7 @@ def graph_snapshot(
     exported: Mapping[str, int],
     plain: Mapping[str, int],
 ) -> GraphSnapshot:
-    """Return the contents of a lock for a graph that ONNX Runtime saved."""
+    """Return what a lock stores of a graph that ONNX Runtime saved."""
     counts, footprint = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),
@@ -86,7 +86,7 @@ def saved_graph(path: Path) -> SavedGraph:
 
 
 def _without_data(graph: onnx.GraphProto) -> list[str]:
-    """Turn external initializers into inputs, remove duplicates, and return the names of these inputs."""
+    """Turn external initializers into inputs without duplicates, and return the names of these inputs."""
     declared = {value.name for value in graph.input}
     # A Constant of a branch may be saved twice, as the node and as an initializer.
     outputs = {name for node in graph.node for name in node.output}

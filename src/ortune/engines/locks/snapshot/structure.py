@@ -22,7 +22,7 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield every node, those of subgraphs after their parent."""
+    """Yield every node, with the nodes of subgraphs after their parent."""
     for node in graph.node:
         yield node
         for inner in graphs_of(node):
@@ -32,7 +32,7 @@ def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
 def operators(graph: GraphProto) -> dict[str, int]:
     """Return the number of nodes of each operator, subgraphs included, in alphabetical order.
 
-    Constants are weights, whether an exporter wrote them as nodes or as initializers.
+    Constant nodes are not counted, since an exporter could have written them as initializers.
     """
     counts = Counter(operator(node) for node in all_nodes(graph))
     counts.pop("Constant", None)
@@ -40,7 +40,7 @@ def operators(graph: GraphProto) -> dict[str, int]:
 
 
 def structure(model: ir.Model, weights: Collection[str] = ()) -> str:
-    """Return a fingerprint of the main graph, 16 hexadecimal digits, in which weights count by type and shape.
+    """Return a fingerprint of the main graph as 16 hexadecimal digits; weights contribute only their type and shape.
 
     Args:
         model: Model without functions.
