@@ -1,4 +1,4 @@
-"""Removes data that identifies the user from a recording: paths, arguments and values of variables."""
+"""Removes data that identifies the user from a recording: paths, arguments and values of environment variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[\d.]{1,8}|true|false", re.IGNORECASE)
 
 
 def anonymous(recording: Recording) -> Recording:
-    """Return the recording without paths, arguments and variables that may contain names."""
+    """Return the recording without the paths, arguments and values of variables that may identify the user."""
     return replace(
         recording,
         command=(),
@@ -25,7 +25,7 @@ def anonymous(recording: Recording) -> Recording:
 
 
 def _in_package(path: str) -> str:
-    """Return the path of a package's model from the package folder on; "" for other models."""
+    """Return a model's path relative to the site-packages folder that contains it; "" for models elsewhere."""
     return path.partition("-packages/")[2]
 
 
@@ -35,7 +35,7 @@ def _process(process: RecordedProcess) -> RecordedProcess:
 
 
 def _frame(frame: Frame) -> Frame:
-    """Return a package's frame unchanged, since its source is public, and only the line of other frames."""
+    """Return a package's frame unchanged, since its source is public; keep only the line number of other frames."""
     return frame if frame.package else Frame(file="", line=frame.line, function="")
 
 

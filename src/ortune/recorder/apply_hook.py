@@ -1,11 +1,11 @@
 """Changes how a Python program uses ONNX Runtime. This file runs inside the program.
 
 It is copied to a separate folder as ``ortune_applier.py``, needs only the standard library from Python 3.8, and never
-imports onnxruntime: when the program does, methods of its classes are wrapped in place. The changes are in
-``apply.json`` in the variable's folder; sessions of other models are not changed. The changes that were made are
-written to ``PID-TIME.log`` there, one JSON object per line.
+imports onnxruntime: when the program does, methods of its classes are wrapped in place. The changes are read
+from ``apply.json`` in the folder that the environment variable names; sessions of other models are not changed. The
+changes that were made are written to ``PID-TIME.log`` in that folder, one JSON object per line.
 
-An exception in this file switches the changes off, and the program goes on.
+An exception in this file switches the changes off, and the program continues.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_APPLY", "default::getpass.GetPassWarning"
-"""Variable with the folder of the changes. Without it this file does nothing."""
+"""Environment variable with the folder of the changes (this file does nothing if it is unset), and the warning filter
+that loads this file (see ``doors.py``)."""
 CHANGES = "apply.json"
 PACKAGE = "onnxruntime"
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_applied"
 CALLS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values", "run_with_ortvaluevector": ""}
-"""Methods that a guard checks, with the name of their argument for the inputs."""
+"""Methods with input shapes that a guard checks, mapped to the name of their argument for the inputs ("" if none)."""
 OWNING = ("set_providers", "end_profiling", "set_tuning_results", "set_ep_dynamic_options", "run_async")
-"""Methods that need an unshared session: they change it, or fail with one thread (run_async)."""
+"""Methods that need an unshared session: run_async fails with one thread, and all others change the session."""
 SHAREABLE = {"CPUExecutionProvider", "AzureExecutionProvider"}
 ENTRY = "add_session_config_entry"
 PLAIN = (
@@ -38,7 +39,7 @@ PLAIN = (
     "add_free_dimension_override_by_name",
     "add_free_dimension_override_by_denotation",
 )
-"""Methods of options with only numbers and texts as arguments, so two objects can be compared."""
+"""SessionOptions methods that take only numbers and strings, so their calls on two objects can be compared."""
 UNCHANGED: Dict[str, Any] = {"options": {}, "entries": {}, "providers": []}
 LOG_BYTES = 16 << 20
 BLOCK_BYTES = 1 << 20
@@ -50,10 +51,10 @@ class Shared:
     """A C++ session that several objects use.
 
     Attributes:
-        values: Attributes that its creation set on the first object; None without a session.
-        users: Number of objects that use it.
-        idle_s: Time when the last of them was freed; None while it is in use.
-        keep_s: Seconds that it is kept after that.
+        values: Attributes that the creation set on the first object; None if there is no session.
+        users: Number of objects that use the session.
+        idle_s: Time when the last user was freed; None while the session is in use.
+        keep_s: Seconds for which an unused session is kept.
     """
 
     def __init__(self, keep_s: float) -> None:
@@ -67,12 +68,13 @@ class Held:
     """State of one object with a changed session.
 
     Attributes:
-        number: Index of its changes.
-        asked: Arguments of its creation.
+        number: Index of the changes that apply to the object.
+        asked: Positional and keyword arguments with which the program created its session.
         create: Function that creates its session.
         replaced: Whether it runs the replacement model.
-        plain: Whether its session is without changes.
-        original: An object with the program's own model, for calls with other shapes; None before the first.
+        plain: Whether its session was created without the changes.
+        original: An object with the program's own model, for calls with shapes that the replacement does not support;
+            None before the first such call.
     """
 
     def __init__(self, number: int, create: Callable[..., Any], asked: Any, ref: Any) -> None:
@@ -85,7 +87,7 @@ class Held:
 
 
 class Node:
-    """An input or output of the program's own model, if the replacement has fixed sizes."""
+    """An input or output of the program's own model, which the program sees if the replacement has fixed sizes."""
 
     def __init__(self, name: str, type: str, shape: List[Any]) -> None:
         self.name, self.type, self.shape = name, type, shape
@@ -95,7 +97,7 @@ class Node:
 
 
 class Applier:
-    """The changes of one process; after a fork sessions are kept but no longer shared."""
+    """Applies the changes in one process; after a fork, existing sessions are kept but no longer shared."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -125,7 +127,7 @@ class Applier:
         self.log_fd = self.log_bytes = -1
 
     def forked(self) -> None:
-        """Start again in the child of a fork, which lacks the threads of existing sessions."""
+        """Reset the state in a forked child, which lacks the threads of its parent's sessions."""
         # Freeing such a session would wait for its threads forever.
         self.kept_for_ever += self.cache.values()
         os.close(self.log_fd) if self.log_fd >= 0 else None
@@ -134,14 +136,14 @@ class Applier:
             held.shared, held.lock = None, threading.Lock()
 
     def stopped(self) -> bool:
-        """Return whether changes have ended."""
+        """Return whether the applier is off or the interpreter is ending."""
         # At the end of the interpreter a thread that held a lock is gone, so waiting for the lock would never end.
         return self.off or sys.is_finalizing()
 
     # Writing.
 
     def write(self, **event: Any) -> None:
-        """Append an event to the log, up to a size limit."""
+        """Append an event to the log; drop it if the log would exceed its size limit."""
         line = (
             json.dumps(event, separators=(",", ":"), default=repr).encode("utf-8", "backslashreplace") + b"\n"
         )
@@ -157,7 +159,7 @@ class Applier:
                 os.write(self.log_fd, line)
 
     def fail(self) -> None:
-        """Switch the changes off after an error in them, and report that once."""
+        """Switch the applier off after an error of its own, and report the error once."""
         if self.off or sys is None or sys.is_finalizing():
             self.off = True
             return
@@ -179,7 +181,7 @@ class Applier:
     # Sessions.
 
     def number(self, session: Any) -> Tuple[int, str, str]:
-        """Return the index of the changes for a session's model (-1 for none), its sha256 and its name."""
+        """Return the index of the changes for a session's model (-1 for none), and the model's sha256 and file name."""
         path: Any = getattr(session, "_model_path", None)
         data = getattr(session, "_model_bytes", None)
         if path is not None:
@@ -223,7 +225,7 @@ class Applier:
         self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, number: int, digest: str,
         resetting: bool,
     ) -> Any:  # fmt: skip
-        """Create or share a session with its changes; without them if preparing them fails."""
+        """Create or share a session with its changes; if preparing them fails, create it without changes."""
         change = self.changes[number]
         try:
             held = self.hold(session, number, original, (args, kwargs))
@@ -255,7 +257,7 @@ class Applier:
         self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, held: Held, replacement: str,
         kept: List[str],
     ) -> Any:  # fmt: skip
-        """Create a session with its settings and model, or without them if ONNX Runtime refuses."""
+        """Create a session with the changed settings and model, or as requested if ONNX Runtime refuses the changes."""
         change = self.changes[held.number]
         before = dict(vars(session))
         why = ""
@@ -294,7 +296,7 @@ class Applier:
         self.write(e="session", n=held.number, how="created", what=what, kept=kept)
 
     def guarded(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function of the applier; an error switches it off and returns None."""
+        """Call an applier function and return its result; on an error, switch the applier off and return None."""
         try:
             return function(*args, **kwargs)
         except Exception:
@@ -302,7 +304,7 @@ class Applier:
             return None
 
     def hold(self, session: Any, number: int, create: Callable[..., Any], asked: Any) -> Held:
-        """Track an object until it is freed."""
+        """Track a session object until it is freed, and return its state."""
         key = id(session)
         old = self.held.get(key)
         if old is not None:
@@ -312,7 +314,7 @@ class Applier:
         return held
 
     def replacement(self, change: Any) -> str:
-        """Return the path of the replacement model; "" for the program's own."""
+        """Return the path of the replacement model; "" if the program's own model is used."""
         path = change["replacement"]
         self.local.refused = ""
         if not path:
@@ -333,7 +335,7 @@ class Applier:
         return ""
 
     def placed(self, change: Any, args: Any, kwargs: Any) -> Tuple[Any, Any]:
-        """Return the arguments of a creation with the providers of a change, if this build has all of them."""
+        """Return the session's arguments with the change's providers; unchanged unless this build has all of these."""
         wanted = change["providers"]
         if not self.has(wanted):
             return args, kwargs
@@ -341,27 +343,27 @@ class Applier:
         return (names, options, *args[2:]), {n: v for n, v in kwargs.items() if not n.startswith("provider")}
 
     def has(self, providers: Any) -> bool:
-        """Return whether a change has providers, and this build has all of them."""
+        """Return whether the list of providers is not empty and this build contains all of them."""
         names = {name for name, _ in providers}
         return bool(names) and names <= set(self.module.C.get_available_providers())
 
     def chosen_in(self, options: Any) -> bool:
-        """Return whether a program chose execution providers in its options."""
+        """Return whether the program added execution providers to its session options."""
         history = {} if options is None else self.history.get(options, {})
         return any("provider" in name for name, _, _ in history.get("calls", {}).values())
 
     # Sharing.
 
     def options(self, given: Any, change: Any, *, moves: bool = False) -> Any:
-        """Return new options: those of the program, with the changes.
+        """Return new session options: a copy of the program's options with the changes.
 
         Args:
             given: The program's options; None if it passed none.
             change: The changes.
-            moves: Whether other providers are passed than those that the program chose in its options.
+            moves: Whether the change replaces the providers that the program chose in its options.
 
         Raises:
-            ValueError: They were obtained from another session, so some of them cannot be read.
+            ValueError: The options were obtained from another session, so some of them cannot be read.
         """
         fresh = type(self.usual)()
         if given is not None:
@@ -385,7 +387,7 @@ class Applier:
         return fresh
 
     def unshareable(self, session: Any) -> str:
-        """Return the reason that a session cannot be shared; "" if it can."""
+        """Return the reason why a session cannot be shared; "" if it can."""
         options = session._sess_options
         if options is None:
             return ""
@@ -400,7 +402,7 @@ class Applier:
         return next((name for name, args, kwargs in calls if not is_plain(name, args, kwargs)), "")
 
     def shared(self, session: Any, args: Any, kwargs: Any, digest: str, change: Any) -> Shared:
-        """Return the shared session of all equal requests."""
+        """Return the session shared by all requests with equal model, options, arguments and changes."""
         options = session._sess_options
         asked = {} if options is None else {name: repr(getattr(options, name)) for name in readable(options)}
         # An untouched options object is equivalent to none.
@@ -418,7 +420,7 @@ class Applier:
             return self.cache[key]
 
     def keep(self, shared: Shared, session: Any, held: Held, before: Dict[str, Any]) -> None:
-        """Share a new session, unless it has providers that cannot be shared."""
+        """Share a new session, unless it uses providers with sessions that cannot be shared."""
         others = sorted(set(session.get_providers()) - SHAREABLE)
         if others:
             self.write(e="own", n=held.number, why=", ".join(others))
@@ -428,7 +430,7 @@ class Applier:
         self.use(shared, held)
 
     def use(self, shared: Shared, held: Held) -> Optional[Dict[str, Any]]:
-        """Register a user of a shared session, and return its attributes; None if there is no session yet."""
+        """Register an object as a user of a session; return the session's attributes, None if they are not set yet."""
         with self.lock:
             if shared.values is not None:
                 held.shared = shared
@@ -458,7 +460,7 @@ class Applier:
                     self.reaper = None
 
     def reap(self) -> None:
-        """Free sessions that were idle for their time; end when no idle one is left."""
+        """Free sessions that have been idle for ``keep_s``; return when no idle session is left."""
         while True:
             with self.lock:
                 now_s = _now()
@@ -481,9 +483,9 @@ class Applier:
 
         Args:
             session: The object.
-            why: The reason.
+            why: The reason, for the log.
             model: Whether the program's own model is needed too, because a guard cannot check the shapes.
-            settings: Whether the settings are changed.
+            settings: Whether the new session gets the changed settings.
         """
         held = self.held.get(id(session))
         if self.stopped() or held is None or held.plain:
@@ -507,7 +509,7 @@ class Applier:
         self.write(e="own", n=held.number, why=why)
 
     def bare(self, session: Any) -> Any:
-        """Return another object with the program's model and options, without a session."""
+        """Return a new session object with the program's model and options, but without a C++ session."""
         fresh = object.__new__(self.module.InferenceSession)
         vars(fresh).update(vars(session))
         fresh._sess = None
@@ -517,7 +519,7 @@ class Applier:
     # Calls.
 
     def other(self, held: Held, session: Any, method: str, feed: Any) -> Any:
-        """Return the object for a call: one with the program's model if the replacement does not have its shapes."""
+        """Return the session, or an object with the program's model if the replacement does not support the shapes."""
         change = self.changes[held.number]
         shapes = shapes_of(feed)
         if shapes is not None and shapes in change["shapes"]:
@@ -575,12 +577,12 @@ def _gone(key: int, ref: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """Return a copy of a list, dictionary or set; other values unchanged."""
+    """Return a copy of a list, dictionary or set; return other values unchanged."""
     return type(value)(value) if type(value) in (list, dict, set) else value
 
 
 def readable(options: Any) -> List[str]:
-    """Return the names of the settings of an options object."""
+    """Return the names of the readable properties of an options object."""
     return [
         n
         for n in dir(type(options))
@@ -589,12 +591,12 @@ def readable(options: Any) -> List[str]:
 
 
 def described_change(change: Any, replacement: str) -> List[str]:
-    """Return the changes as ``name=value`` texts, with "model replaced" if it was."""
+    """Return the changes as ``name=value`` texts, and "model replaced" if the model was replaced."""
     return [*change["what"], *(["model replaced"] if replacement else [])]
 
 
 def shapes_of(feed: Any) -> Any:
-    """Return the sorted names and shapes of inputs; None if they are not a dictionary."""
+    """Return the names and shapes of inputs, sorted by name; None if the inputs are not in a dictionary."""
     if not isinstance(feed, dict):
         return None
     found = []
@@ -663,7 +665,7 @@ def wrapped_create(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped_owner(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a wrapper of a method that changes its session, which first makes the session unshared."""
+    """Return a wrapper that gives the object an unshared session before it calls the method."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -683,7 +685,7 @@ def wrapped_owner(original: Callable[..., Any], name: str) -> Callable[..., Any]
 
 
 def wrapped_binding(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a wrapper that creates an IOBinding, which first makes its session unshared."""
+    """Return a wrapper of IOBinding's constructor that first gives the object an unshared session."""
 
     @functools.wraps(original)
     def create(self: Any, session: Any, *args: Any, **kwargs: Any) -> Any:
@@ -696,7 +698,7 @@ def wrapped_binding(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped_options(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a wrapper of a method that returns options with unreadable entries."""
+    """Return a wrapper of ``get_session_options`` that marks its result, since some entries cannot be read."""
 
     @functools.wraps(original)
     def get(self: Any) -> Any:
@@ -710,7 +712,7 @@ def wrapped_options(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped_setter(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a wrapper of a setter of options, which records values that cannot be read from them."""
+    """Return a wrapper of a SessionOptions method that records its calls, since their values cannot be read back."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -724,12 +726,12 @@ def wrapped_setter(original: Callable[..., Any], name: str) -> Callable[..., Any
 
 
 def is_plain(name: str, args: Any, kwargs: Any) -> bool:
-    """Return whether a call that changed options has only numbers and texts as arguments."""
+    """Return whether a call that changed options has only numbers and strings as arguments."""
     return name in PLAIN and not kwargs and all(isinstance(each, (str, int)) for each in args)
 
 
 def note(applier: Applier, options: Any, call: Any) -> None:
-    """Record a call that changed options, since it cannot be read from them; None marks another session's options."""
+    """Record a method call that changed options; None marks options that were obtained from another session."""
     with applier.lock:
         history = applier.history.setdefault(options, {"calls": {}})
         if call is None:
@@ -742,7 +744,7 @@ def note(applier: Applier, options: Any, call: Any) -> None:
 
 
 def wrapped_call(original: Callable[..., Any], method: str) -> Callable[..., Any]:
-    """Return a wrapper that passes calls with other shapes to the program's own model."""
+    """Return a wrapper that runs the program's own model for shapes that the replacement does not support."""
     feed_name = CALLS[method]
 
     @functools.wraps(original)
@@ -759,13 +761,13 @@ def wrapped_call(original: Callable[..., Any], method: str) -> Callable[..., Any
 
 
 class ApplyFinder:
-    """Import finder that wraps onnxruntime's classes after their import, and finds nothing itself."""
+    """Import finder that wraps onnxruntime's classes after their import; other finders find the module."""
 
     def __init__(self, applier: Applier) -> None:
         self.applier, self.busy = applier, False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return onnxruntime's module spec from the other finders, with a loader that wraps it; else None."""
+        """Return the spec of onnxruntime's module, with a loader that wraps its classes; None for other modules."""
         if name == PACKAGE:
             self.applier.guarded(loading, self.applier.folder)
         if name != MODULE or self.busy:
@@ -786,7 +788,7 @@ class ApplyFinder:
         return spec
 
     def follow(self, loader: Any) -> None:
-        """Make a loader wrap the module that it executes next."""
+        """Make a loader wrap the classes of the next module that it executes."""
         original = loader.exec_module
 
         def exec_module(module: Any) -> None:
@@ -798,13 +800,13 @@ class ApplyFinder:
 
 
 def loading(folder: str) -> None:
-    """Create a file that marks this process as loading ONNX Runtime, since it may end before it reports."""
+    """Create a file that marks this process as loading ONNX Runtime; the process may end before it writes a log."""
     path = os.path.join(folder, "%d.loading" % os.getpid())
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def version_in(home: str) -> str:
-    """Return the version in a package's ``__init__``, which is still being imported; "" if there is none."""
+    """Return the version in the source of a package's ``__init__``, which is still being imported; "" if none."""
     with open(os.path.join(home, "__init__.py"), encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("__version__"):
@@ -816,7 +818,7 @@ _APPLIER: Optional[Applier] = None
 
 
 def begin() -> None:
-    """Change this process, if the variable contains a folder of changes and no applier is active yet."""
+    """Start to apply changes in this process if the variable names a folder of changes and no applier is active."""
     global _APPLIER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
     folder = os.environ.get(VARIABLE, "")
     if _APPLIER is not None or not os.path.isabs(folder) or not os.path.isfile(os.path.join(folder, CHANGES)):

@@ -25,7 +25,7 @@ class AppliedProcess(msgspec.Struct, tag_field="e", tag="process"):
 
 
 class AppliedSession(msgspec.Struct, tag_field="e", tag="session"):
-    """A session that was created, or an object that uses a shared one."""
+    """Event: a session was created, or an object began to use a shared session."""
 
     n: int
     how: str
@@ -35,14 +35,14 @@ class AppliedSession(msgspec.Struct, tag_field="e", tag="session"):
 
 
 class OwnSession(msgspec.Struct, tag_field="e", tag="own"):
-    """An object that got its own session, and the reason."""
+    """An object that got an unshared session, with the reason."""
 
     n: int
     why: str
 
 
 class GuardedCalls(msgspec.Struct, tag_field="e", tag="guard"):
-    """Number of an object's calls with other shapes than those of the replacement."""
+    """Number of one object's calls with shapes that the replacement model does not support."""
 
     n: int
     calls: int
@@ -73,7 +73,7 @@ def apply(
         command: Program and arguments.
         changes: Changes by model.
         variables: Environment variables to add.
-        given: The environment without the changes.
+        given: The environment of the program before the changes.
 
     Raises:
         UsageError: This system lacks /proc, or the program cannot be started.
@@ -105,7 +105,7 @@ def apply(
 
 
 def prepare(scratch: Path, folder: Path, changes: Sequence[SessionChange]) -> Path:
-    """Write the changes, and the files for the program's search path; return the folder of these."""
+    """Write the changes and the hook files; return the folder to put on the program's search path."""
     folder.mkdir(mode=0o700)
     files.write(folder / apply_hook.CHANGES, msgspec.json.encode({"sessions": list(changes)}))
     files.write(folder / native.CHANGES, native.lines(changes))

@@ -14,7 +14,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Digests:
-    """The sha256 of model files, computed while the program runs, because it may remove a file."""
+    """The sha256 of model files, computed while the program runs, because the program may remove a file."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], str] = {}
@@ -34,7 +34,7 @@ class Digests:
                         self.sha256(json.loads(event.v))
 
     def sha256(self, model: dict[str, Any]) -> str:
-        """Return the sha256 of a model in a log; "" if its file is missing or was changed."""
+        """Return the sha256 of a model that a log describes; "" if its file is missing or was changed."""
         if model.get("sha256"):
             return str(model["sha256"])
         if "mtime_ns" not in model:

@@ -1,4 +1,4 @@
-"""Ways for the recorder to enter a Python program: a folder on its search path, or files in its environment."""
+"""Loads the recorder into a Python program, by a folder on its search path or files in its virtual environment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from ortune.errors import UsageError
 from ortune.recorder import native
 
 VARIABLE = "ORTUNE_RECORD"
-"""Variable with the folder that a recorder writes to; repeated in ``hook.py``, which imports nothing of the package."""
+"""Environment variable with the recorder's folder; repeated in ``hook.py``, which imports nothing from this package."""
 HOOK = Path(__file__).with_name("hook.py")
 NAME = "ortune_recorder"
 APPLY_VARIABLE = "ORTUNE_APPLY"
-"""Variable with the folder of changes; repeated in ``apply_hook.py``."""
+"""Environment variable with the folder of changes; repeated in ``apply_hook.py``."""
 APPLY_HOOK = Path(__file__).with_name("apply_hook.py")
 APPLY_NAME = "ortune_applier"
 WARNING = "default::getpass.GetPassWarning"
-"""A warning filter without effect. Python imports the module of its category at start-up, before any sitecustomize,
-from the first folder with it; the standard library has it too, so it is always known."""
+"""Warning filter without effect. At start-up, before any sitecustomize, Python imports the module of the filter's
+category (getpass) from the first folder that contains it. The standard library has that module too, so the filter is
+always valid."""
 
 _ENTER = f"""
 import os
@@ -62,9 +63,9 @@ PTH = "".join(
     for variable, name in ((APPLY_VARIABLE, APPLY_NAME), (VARIABLE, NAME))
 )
 INSTALLED = {NAME: HOOK, APPLY_NAME: APPLY_HOOK}
-"""Source files by the names of the modules that are installed."""
+"""Source file of each installed module, by module name."""
 OURS = "a Python program uses ONNX Runtime."
-"""Part of the first line of the hooks, which identifies installed ones."""
+"""Text in the first line of each hook, which identifies installed hooks."""
 
 
 def prepare(folder: Path) -> Path:
@@ -106,13 +107,13 @@ def environment(
 
 
 def install(venv: Path) -> tuple[Path, ...]:
-    """Install the recorder into a virtual environment, where it is inactive unless a variable is set.
+    """Install the recorder into a virtual environment, where it is inactive unless its variable is set.
 
     Returns:
         The written files.
 
     Raises:
-        UsageError: It is not a virtual environment, or cannot be written.
+        UsageError: The folder is not a virtual environment, or cannot be written.
     """
     site = _site(venv)
     modules = {site / f"{name}.py": hook for name, hook in INSTALLED.items()}
@@ -134,7 +135,7 @@ def uninstall(venv: Path) -> tuple[Path, ...]:
     """Remove the files that ``install`` wrote, and return them.
 
     Raises:
-        UsageError: It is not a virtual environment, or cannot be written.
+        UsageError: The folder is not a virtual environment, or cannot be written.
     """
     site = _site(venv)
     modules = [site / f"{name}.py" for name in INSTALLED]
@@ -150,7 +151,7 @@ def uninstall(venv: Path) -> tuple[Path, ...]:
 
 
 def _site(venv: Path) -> Path:
-    """Return the folder of an environment's packages; raise UsageError if there is none."""
+    """Return the site-packages folder of a virtual environment; raise UsageError if there is none."""
     base = str(venv.resolve())
     if not files.is_file(venv / "pyvenv.cfg"):
         raise UsageError(

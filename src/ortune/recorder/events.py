@@ -51,7 +51,7 @@ class Options(Text, tag="options"):
 
 
 class Providers(Text, tag="providers"):
-    """Requested providers, and those of the session."""
+    """The requested execution providers, and those that the session uses."""
 
 
 Shaped = tuple[str, str, list[int | str] | None]
@@ -66,7 +66,7 @@ class Signature(msgspec.Struct, tag_field="e", tag="signature"):
 
 
 class Session(msgspec.Struct, tag_field="e", tag="session"):
-    """A session that was created, or failed to be."""
+    """A session that was created, or could not be created."""
 
     id: int
     ns: int
@@ -84,7 +84,7 @@ class Session(msgspec.Struct, tag_field="e", tag="session"):
 
 
 class Placed(msgspec.Struct, tag_field="e", tag="placed"):
-    """CPUs of the threads of a session."""
+    """The number of a session's threads, and the CPUs that they may use."""
 
     id: int
     threads: int

@@ -23,7 +23,7 @@ class EndedProgram:
     """A program that has ended.
 
     Attributes:
-        start_ns, elapsed_ns: Start on the monotonic clock, and duration.
+        start_ns, elapsed_ns: Start on the monotonic clock and duration, in nanoseconds.
         cpu_ns: CPU time, including that of children that it waited for.
         status: Exit code, or minus the number of the signal that ended it.
         late: Whether its time limit was exceeded.
@@ -72,7 +72,7 @@ def follow(
         door: Folder that is first on its search path.
         variable: Variable with ``folder``.
         limit_s: Seconds after which the program is requested to end.
-        also: Called at intervals.
+        also: Called repeatedly while the program runs.
 
     Raises:
         UsageError: The program cannot be started.

@@ -11,7 +11,7 @@ so a killed process loses nothing:
 ``PID-TIME.values``
     If values were requested: per call a line of JSON, followed by the bytes of its arrays.
 
-An exception in this file switches the recorder off, and the program goes on.
+An exception in this file switches the recorder off, and the program continues.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_RECORD", "default::getpass.GetPassWarning"
-"""Variable with the folder of the recording. Without it this file does nothing."""
+"""Environment variable with the folder of the recording (this file does nothing if it is unset), and the warning
+filter that loads this file (see ``doors.py``)."""
 VALUES = "ORTUNE_RECORD_VALUES"
-"""Variable with the number of calls per row that are written with their inputs and outputs; none without it."""
+"""Environment variable with the number of calls per row whose inputs and outputs are stored; 0 if it is unset."""
 PACKAGE = "onnxruntime"
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_recorded"
 CALLS = ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async")
 
 HEADER, ROWS, FIELDS, KEPT, CALL = 16, 2048, 16, 16384, 4
-"""Integers of the header, rows, integers per row, calls that are kept individually, and integers per call."""
+"""Integers in the header, rows, integers per row, calls that are recorded individually, and integers per call."""
 LOG_BYTES, VALUE_BYTES = 16 << 20, 64 << 20
 WHOLE, SAMPLED = 200, 64
-"""Calls of a call site that are all inspected, and the period of later inspections."""
+"""Number of first calls of a call site that are all inspected, and the period of later inspections in calls."""
 FRAMES, THREADS, MASK = 6, 16, 1 << 16
 # Header.
 FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS = range(7)
@@ -73,10 +74,10 @@ _write = struct.Struct("=4q").pack_into
 
 
 class Counters:
-    """Counters of one row; those that change at every call are kept here and copied to the memory map together.
+    """Counters of one row; counters that change at every call are kept here and copied to the memory map together.
 
     Attributes:
-        row: Index in the memory map; 0 if none was free, and then the counts are written when the session ends.
+        row: Index in the memory map; 0 if no row was free, in which case the counts are written when the session ends.
         key: Number of the row in the log.
         at: Offset in the memory map, in bytes.
     """
@@ -118,7 +119,7 @@ class State:
 
 
 class Recorder:
-    """The recording of one process; a fork gets a new one."""
+    """Records one process; a forked child starts a new recording."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -154,7 +155,7 @@ class Recorder:
     # Writing.
 
     def write(self, **event: Any) -> None:
-        """Append an event to the log; beyond the size limit it is only counted as lost."""
+        """Append an event to the log; an event beyond the size limit is only counted as lost."""
         if self.log_fd < 0:
             self.open()
         line = (
@@ -184,7 +185,7 @@ class Recorder:
         )  # fmt: skip
 
     def counters(self) -> Any:
-        """Create the memory map of this process."""
+        """Create the memory map of this process, and return its integers."""
         size = 8 * (HEADER + ROWS * FIELDS + KEPT * CALL)
         path = os.path.join(self.folder, self.name + ".calls")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -208,7 +209,7 @@ class Recorder:
         return number
 
     def fail(self) -> None:
-        """Switch the recorder off after its own error, and report that once."""
+        """Switch the recorder off after an error of its own, and report the error once."""
         if self.off or sys is None or sys.is_finalizing():
             self.off = True
             return
@@ -259,7 +260,7 @@ class Recorder:
         self, session: Any, args: Any, kwargs: Any, asked: Any, before: Any, alone: bool, own_ns: int, start_ns: int,
         failed: str,
     ) -> None:  # fmt: skip
-        """Record a session that was created, or failed to be."""
+        """Record a session that was created, or could not be created."""
         end_ns, ended_ns = _now(), _cpu()
         self.local.inside = False
         try:
@@ -285,7 +286,7 @@ class Recorder:
         self, session: Any, model: Any, asked: Any, providers: Any, start_ns: int, took_ns: int, tids: Any, failed: str,
         **more: Any,
     ) -> State:  # fmt: skip
-        """Write a session to the log; return its state, which is followed unless the creation failed."""
+        """Write a session to the log; return its state, which is tracked unless the creation failed."""
         with self.lock:
             self.sessions += 1
             number = self.sessions
@@ -362,13 +363,13 @@ class Recorder:
         return tuple(found)
 
     def thread(self) -> int:
-        """Return a small number for the calling thread."""
+        """Return a small number that identifies the calling thread."""
         return self.threads.setdefault(threading.get_ident(), len(self.threads))
 
     # Calls.
 
     def enter(self, session: Any, args: Any, kwargs: Any, feed_at: int, feed_name: str) -> Any:
-        """Prepare the record of a call before it is made; None after an error of the recorder."""
+        """Return the data needed to record a call that is about to be made; None after an error of the recorder."""
         entered_ns = _now()
         try:
             state = self.states.get(id(session))
@@ -403,7 +404,7 @@ class Recorder:
             return None
 
     def leave(self, call: Any, method: str, result: Any, failed: bool) -> None:
-        """Count a call after it was made."""
+        """Update the counters of a call that has returned or failed."""
         end_ns = _now()
         state, site, feed, active, own_ns, pool_ns, seen, start_ns = call
         began_ns = _cpu() if pool_ns >= 0 else 0
@@ -481,7 +482,7 @@ class Recorder:
                 rest = rest[os.write(self.values_fd, rest) :]
 
     def row(self, state: State, site: CallSite, feed: Any, method: str, result: Any) -> Counters:
-        """Return the counters of a signature, new ones if it is new."""
+        """Return the counters of a signature at a call site, creating them if they do not exist."""
         ints = self.ints if self.ints is not None else self.counters()
         inputs, shapes = [], []
         for name, value in feed.items() if isinstance(feed, dict) else ():
@@ -518,7 +519,12 @@ class Recorder:
         return found
 
     def inspect(self, state: State, feed: Any) -> Tuple[int, int, int, int, int]:
-        """Return counts about a call's inputs: lists, strides, outputs of the previous call, and elements of masks."""
+        """Inspect the inputs of a call.
+
+        Returns:
+            Three flags, 0 or 1, for whether any input is a list, is not contiguous, or is an output of the previous
+            call; then the number of elements in masks, and how many of them are not zero.
+        """
         lists = strided = chained = masks = ones = 0
         if not isinstance(feed, dict):
             return 0, 0, 0, 0, 0
@@ -548,7 +554,7 @@ class Recorder:
         active: int,
         result: Any,
     ) -> None:
-        """Add a call's inspection, if there was one, and the CPU time of its pool to its row; remember its outputs."""
+        """Add a call's inspection (if any) and its thread pool's CPU time to its row; keep weak references to outputs."""
         ints = self.ints
         after_ns = cpu_ns(state.tids)
         alone = active == 1 and state.active == 0
@@ -573,7 +579,7 @@ class Recorder:
     # Forks.
 
     def forked(self) -> None:
-        """Start again in the child of a fork, which has the sessions but not their threads."""
+        """Start a new recording in a forked child, which has its parent's sessions but not their threads."""
         if self.off or not self.home:
             return
         parent, states = self.name, self.states
@@ -615,7 +621,7 @@ def _gone(key: int, ref: Any) -> None:
 
 
 def wrapped(original: Callable[..., Any], method: str) -> Callable[..., Any]:
-    """Return a method that records its calls, with the arguments, results and errors of the original."""
+    """Return a wrapper that records each call of a method without changing its arguments, result or exception."""
     feed_at = 0 if method == "run_with_iobinding" else 1
     feed_name = {
         "run": "input_feed",
@@ -701,13 +707,13 @@ def patch(module: Any, recorder: Recorder) -> None:
 
 
 class Finder:
-    """Import finder that wraps onnxruntime's classes after their import, and finds nothing itself."""
+    """Import finder that wraps onnxruntime's classes after their import; other finders find the module."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.busy = recorder, False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return onnxruntime's module spec from the other finders, with a loader that wraps it; else None."""
+        """Return the spec of onnxruntime's module, with a loader that wraps its classes; None for other modules."""
         if name == PACKAGE:
             try:
                 loading(self.recorder.folder)
@@ -734,7 +740,7 @@ class Finder:
         return spec
 
     def follow(self, loader: Any) -> None:
-        """Make a loader wrap the module that it executes next."""
+        """Make a loader wrap the classes of the next module that it executes."""
         original = loader.exec_module
 
         def exec_module(module: Any) -> None:
@@ -746,7 +752,7 @@ class Finder:
 
 
 def guarded_patch(module: Any, recorder: Recorder) -> None:
-    """Wrap a module; an error switches the recorder off."""
+    """Wrap the classes of a module; an error switches the recorder off."""
     try:
         patch(module, recorder)
     except Exception:
@@ -754,12 +760,12 @@ def guarded_patch(module: Any, recorder: Recorder) -> None:
 
 
 def tasks() -> Any:
-    """Return the numbers of this process's threads."""
+    """Return the ids of this process's threads."""
     return set(map(int, os.listdir("/proc/self/task")))
 
 
 def affinities(tids: List[int]) -> Dict[int, List[int]]:
-    """Return the CPUs of each thread that still exists."""
+    """Return the allowed CPUs of each thread that still exists, by thread id."""
     found = {}
     for tid in tids:
         try:
@@ -770,7 +776,7 @@ def affinities(tids: List[int]) -> Dict[int, List[int]]:
 
 
 def cpu_ns(tids: List[int]) -> int:
-    """Return the CPU time of threads in nanoseconds; for many threads it is estimated from the first ones."""
+    """Return the total CPU time of threads in nanoseconds, extrapolated from the first threads if there are many."""
     total = 0
     some = tids[:THREADS]
     for tid in some:
@@ -788,7 +794,7 @@ def cpu_ns(tids: List[int]) -> int:
 
 
 def read_options(options: Any) -> Optional[Dict[str, Any]]:
-    """Return the readable settings of a SessionOptions object; None without one."""
+    """Return the readable settings of a SessionOptions object; None if there is no object."""
     if options is None:
         return None
     found = {name: plain(getattr(options, name)) for name in OPTIONS if hasattr(options, name)}
@@ -801,7 +807,7 @@ def read_options(options: Any) -> Optional[Dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value in JSON types: enumerations by name, tuples as lists."""
+    """Convert a value to JSON types: enumeration members to their names, tuples to lists."""
     if value is None or isinstance(value, (bool, int, float, str)):
         name = getattr(value, "name", None)
         return name if isinstance(name, str) else value
@@ -813,7 +819,7 @@ def plain(value: Any) -> Any:
 
 
 def described(value: Any) -> Tuple[str, Any]:
-    """Return the element type and the shape of an input if they are available without a copy."""
+    """Return the element type and shape of an input without copying it; the shape is None if unknown."""
     shape = getattr(value, "shape", None)
     if callable(shape):  # an OrtValue
         try:
@@ -830,20 +836,20 @@ def described(value: Any) -> Tuple[str, Any]:
 
 
 def outputs_of(result: Any) -> List[Any]:
-    """Return the element types and shapes of a call's results."""
+    """Return the element type and shape of each output of a call; [] if the result is not a list or tuple."""
     if not isinstance(result, (list, tuple)):
         return []
     return [list(described(value)) for value in result]
 
 
 def loading(folder: str) -> None:
-    """Create a file that marks this process as loading ONNX Runtime, since it may end before it reports."""
+    """Create a file that marks this process as loading ONNX Runtime; the process may end before it writes a log."""
     path = os.path.join(folder, "%d.loading" % os.getpid())
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def version_in(home: str) -> str:
-    """Return the version in a package's ``__init__``, which is still being imported; "" if there is none."""
+    """Return the version in the source of a package's ``__init__``, which is still being imported; "" if none."""
     with open(os.path.join(home, "__init__.py"), encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("__version__"):
@@ -855,7 +861,7 @@ _RECORDER: Optional[Recorder] = None
 
 
 def begin() -> None:
-    """Record this process, if the variable contains a folder and no recorder is active yet."""
+    """Start to record this process if the variable names a folder and no recorder is active."""
     global _RECORDER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
     folder = os.environ.get(VARIABLE, "")
     if _RECORDER is not None or not os.path.isabs(folder) or not os.path.isdir("/proc/self/task"):

@@ -14,14 +14,14 @@ from ortune.records import SessionChange
 SOURCE = Path(__file__).with_name("native.c")
 VARIABLE = "LD_PRELOAD"
 CHANGES = "native.txt"
-"""Name of the file with the changes, in the format of the C code."""
+"""Name of the file with the changes, in the format that the C code reads."""
 COMPILERS = ("cc", "gcc", "clang")
 LIMIT_S = 60.0
 _NUMBERS = {
     "ORT_DISABLE_ALL": 0, "ORT_ENABLE_BASIC": 1, "ORT_ENABLE_EXTENDED": 2, "ORT_ENABLE_LAYOUT": 3, "ORT_ENABLE_ALL": 99,
     "ORT_SEQUENTIAL": 0, "ORT_PARALLEL": 1,
 }  # fmt: skip
-"""Values of enumerations in C."""
+"""Values in C of ONNX Runtime's enumeration members, by name."""
 _UNSAFE = frozenset("\t\n")
 
 
@@ -29,7 +29,8 @@ _UNSAFE = frozenset("\t\n")
 def library() -> str:
     """Compile the recorder and return its path; "" without a C compiler, or if the compilation fails.
 
-    It is compiled once per process and removed at its end. A path with spaces or colons counts as failed.
+    The recorder is compiled once per process and removed when the process ends. A path with spaces or colons counts as
+    a failure, since LD_PRELOAD is split at these.
     """
     compiler = next(filter(None, map(launcher.program, COMPILERS)), "")
     if not compiler:
@@ -48,7 +49,7 @@ def library() -> str:
 
 
 def preloaded(given: Mapping[str, str]) -> dict[str, str]:
-    """Return LD_PRELOAD with the recorder after the user's libraries; {} without the recorder."""
+    """Return the variable LD_PRELOAD with the recorder after the user's libraries; {} if there is no recorder."""
     path = library()
     return {VARIABLE: ":".join(filter(None, (given.get(VARIABLE, ""), path)))} if path else {}
 
@@ -59,7 +60,7 @@ def without(value: str) -> str:
 
 
 def lines(changes: Sequence[SessionChange]) -> str:
-    """Return changes as tab-separated lines: number, sha256, size, kind, key, value, and setting in words."""
+    """Return changes as tab-separated lines: index, model sha256, model size, kind, key, value, setting in words."""
     found = []
     for number, change in enumerate(changes):
         settings = [("option", key, _number(value)) for key, value in change.options.items()]

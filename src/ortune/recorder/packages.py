@@ -22,7 +22,7 @@ class Packages:
         self._of_site: dict[str, dict[str, tuple[str, str]]] = {}
 
     def frame(self, file: str, line: int, function: str) -> Frame:
-        """Return a frame with the package of its file, if it is in one."""
+        """Return a frame with the name and version of the package that contains its file, if there is one."""
         match = _SITE.match(file)
         module = _MODULES.match(file)
         if module is not None:
@@ -49,7 +49,7 @@ def _version(place: Path) -> str:
 
 
 def _tops(site: Path) -> dict[str, tuple[str, str]]:
-    """Return the distribution of each top-level name in a folder of packages."""
+    """Return the name and version of the distribution of each top-level module in a site-packages folder."""
     found: dict[str, tuple[str, str]] = {}
     for folder in sorted(site.glob("*.dist-info")):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")

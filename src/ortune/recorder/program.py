@@ -27,7 +27,7 @@ def record(
     Args:
         command: Program and arguments.
         duration_s: Seconds after which the program is requested to end.
-        with_inputs: Number of calls per call site and combination of shapes with stored inputs; 0 stores none.
+        with_inputs: Number of calls whose inputs are stored, per call site and combination of shapes; 0 stores none.
         given: The environment without the recorder.
 
     Raises:
@@ -83,7 +83,7 @@ def exit_code(recording: Recording) -> int:
 
 
 def _cpu_ticks() -> tuple[int, int]:
-    """Return the ticks of all CPUs since the machine started: busy ones, and all."""
+    """Return the busy ticks and the total ticks of all CPUs since the machine started; (0, 0) if unknown."""
     fields = [int(word) for word in (read_text(Path("/proc/stat")) or "").partition("\n")[0].split()[1:9]]
     if len(fields) < 5:
         return 0, 0

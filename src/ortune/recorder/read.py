@@ -66,7 +66,7 @@ class ProgramRecording:
     """The recordings of all processes.
 
     Attributes:
-        homes: Folders of ONNX Runtime, by process number.
+        homes: Folders of ONNX Runtime, by process id.
     """
 
     processes: list[RecordedProcess] = field(default_factory=list)
@@ -97,7 +97,7 @@ def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int
         folder: The folder of the recording.
         start_ns: Start of the recording, on the monotonic clock.
         digests: The sha256 of model files.
-        cpu_ns: CPU time in ns by process number.
+        cpu_ns: CPU time in ns, by process id.
     """
     merged = ProgramRecording()
     every = logs(folder)
@@ -117,7 +117,7 @@ def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int
 
 
 class _Numbers(Generic[T]):
-    """Assigns numbers to things; equal things get the same number."""
+    """Assigns indices to values; equal values get the same index."""
 
     def __init__(self, things: list[T]) -> None:
         self.things = things
@@ -248,7 +248,7 @@ class _Reader:
         return self.places.number(tuple(self.packages.frame(*frame) for frame in self.frames.get(frames, ())))
 
     def process(self, parent: int, cpu_ns: int | None) -> RecordedProcess:
-        """Return the process with its description, its first calls and the recorder's own time."""
+        """Return the record of the process: its description, its first calls, and the time used by the recorder."""
         said, ints = self.log.process, self.log.ints
         calls = sum(values[hook.COUNT] for values in self.counts.values())
         plain = calls - sum(values[hook.INSPECTED] for values in self.counts.values())
@@ -283,7 +283,7 @@ class _Reader:
 
 
 def _own_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return environment variables without the recorder's own library."""
+    """Return environment variables without the recorder's library in LD_PRELOAD."""
     preload = native.without(variables.get(native.VARIABLE, ""))
     kept = {name: value for name, value in variables.items() if name != native.VARIABLE}
     return {**kept, native.VARIABLE: preload} if preload else kept

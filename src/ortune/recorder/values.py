@@ -19,7 +19,7 @@ from ortune.records import RecordedModel, RecordedTensor, RecordedValues
 
 Array = NDArray[Any]
 MOST_BYTES = 64 << 20
-"""Maximum bytes of all recorded inputs together."""
+"""Maximum total size of all recorded inputs in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class CallValues:
     """The values of one call.
 
     Attributes:
-        row: Number of its row in the log of its process.
+        row: Number of the call's row in the log of its process.
         model: The sha256 or the path of the model; "" if unknown.
     """
 
@@ -47,7 +47,7 @@ class CallValues:
 
 
 def calls(folder: Path) -> Iterator[CallValues]:
-    """Yield the calls that all processes stored with values; a truncated last call is skipped."""
+    """Yield the calls of all processes whose values were stored; a truncated last call is skipped."""
     for path in sorted(folder.glob("*.values")):
         models = _models(path.with_suffix(".log"))
         data, at = files.read(path), 0
@@ -110,7 +110,7 @@ def _tensor(item: tuple[str, Array]) -> RecordedTensor:
 
 
 def _models(log: Path) -> dict[int, str]:
-    """Return the model of each row of a log."""
+    """Return the sha256 or the path of the model of each row in a log, by row number."""
     events = list(parse(files.read(log)))
     texts = {event.id: json.loads(event.v) for event in events if isinstance(event, Text)}
     sessions = {event.id: texts[event.model] for event in events if isinstance(event, Session)}

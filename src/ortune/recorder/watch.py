@@ -18,9 +18,9 @@ from ortune.records import MissedProcess, MissedReason
 STATIC = b"N11onnxruntime"
 """Part of the type names in every ONNX Runtime, including one that was linked into a program."""
 LIBRARY = re.compile(r"onnxruntime[^/]*$", re.IGNORECASE)
-"""Pattern of the names of its files."""
+"""Pattern of the paths of ONNX Runtime's libraries."""
 STARTING_S = 1.0
-"""Maximum seconds of a child between its fork and its exec."""
+"""Longest time in seconds between a child's fork and its exec."""
 TICK_S = 0.05
 """Seconds between two readings of a program's processes."""
 CLOSE_S = 0.005
@@ -31,7 +31,7 @@ AGAIN_S = 0.5
 UNSEEN_S = 0.03
 """Seconds in which a process with NumPy can load, use and unload ONNX Runtime unnoticed."""
 UNSEEN_BEFORE_S = 0.25
-"""The same for a process without NumPy, which must be loaded first."""
+"""The same for a process that has not loaded NumPy yet."""
 MOST_SCANNED_BYTES = 2 << 30
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _PACKAGES = ("-packages/", "/site-packages/")
@@ -47,13 +47,13 @@ class ObservedProcess:
     """A process of the program, as observed from outside.
 
     Attributes:
-        pid, start: Process number, and its start in ticks, since numbers are reused.
+        pid, start: Process id, and the start of the process in ticks, since ids are reused.
         argv: Command line.
         environment: Relevant variables of its environment at its start; None if not readable.
         executable: Path of its program.
         mapped: Paths of mapped files with code.
         cpu_ns: CPU time in nanoseconds.
-        parent: Number of its parent at the last reading.
+        parent: Process id of its parent at the last reading.
         first_s, looked_s: Times of the first and the last reading.
         gone_s: Time when its end was first noticed; infinite while it runs.
     """
@@ -77,7 +77,7 @@ class ObservedProcess:
 
     @property
     def unseen_s(self) -> float:
-        """Seconds without a reading in which it might have used ONNX Runtime."""
+        """Seconds without a reading in which the process could have used ONNX Runtime unnoticed."""
         return UNSEEN_S if any("/numpy/" in path for path in self.mapped) else UNSEEN_BEFORE_S
 
 
@@ -85,7 +85,7 @@ class ProcessWatch:
     """The processes of one program.
 
     Args:
-        root: Number of its first process.
+        root: Id of its first process.
         folder: The folder of the recording.
         door: Folder of the recorder on the search path.
         variable: Variable with the folder of the recording.
@@ -101,7 +101,7 @@ class ProcessWatch:
     def look(self) -> float:
         """Read the current processes of the program, and return the seconds until the next reading.
 
-        Most readings are only of processes that cannot be recorded and might load ONNX Runtime briefly.
+        Most readings cover only the processes that cannot be recorded and might load ONNX Runtime briefly.
         """
         if self._close and monotonic.now_s() - self._whole_s < TICK_S:
             self.look_closely()
@@ -143,18 +143,18 @@ class ProcessWatch:
         ]
 
     def reported(self) -> set[int]:
-        """Return the numbers of the processes that wrote a log."""
+        """Return the ids of the processes that wrote a log."""
         return {int(path.name.partition("-")[0]) for path in self.folder.glob("*.log")}
 
     def loading(self) -> set[int]:
-        """Return the numbers of the processes that began to import ONNX Runtime with the recorder."""
+        """Return the ids of the processes that began to import ONNX Runtime with the recorder."""
         return {int(path.stem) for path in self.folder.glob("*.loading")}
 
     def missed(self, homes: Mapping[int, tuple[str, ...]]) -> tuple[MissedProcess, ...]:
         """Return the processes that use ONNX Runtime and did not report.
 
         Args:
-            homes: Folders of the recorded ONNX Runtime libraries, by process number.
+            homes: Folders of the recorded ONNX Runtime libraries, by process id.
         """
         found = []
         scan = _Scan()
@@ -185,7 +185,7 @@ class ProcessWatch:
         return tuple(found)
 
     def _is_shut(self, process: ObservedProcess) -> bool:
-        """Return whether a Python process cannot be entered by the recorder."""
+        """Return whether the recorder cannot enter a Python process."""
         return self._reason(process, True) in _SHUT
 
     def _reason(self, process: ObservedProcess, shared: bool) -> MissedReason:
@@ -210,7 +210,7 @@ class ProcessWatch:
 
 
 def homes_of(homes: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:
-    """Return the folders of ONNX Runtime with links resolved, by process number."""
+    """Return the folders of ONNX Runtime with links resolved, by process id."""
     found: dict[int, tuple[str, ...]] = {}
     for pid, home in homes:
         found[pid] = (*found.get(pid, ()), os.path.realpath(home) + os.sep)
@@ -222,14 +222,14 @@ def _missed(process: ObservedProcess, library: str, reason: MissedReason) -> Mis
 
 
 class _Scan:
-    """Searches programs and libraries for a linked ONNX Runtime; each file once."""
+    """Searches programs and libraries for a linked ONNX Runtime, reading each file once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}
         self._bytes = 0
 
     def first(self, process: ObservedProcess) -> str:
-        """Return the first file of a process that contains one; "" if there is none."""
+        """Return the first file of a process that contains ONNX Runtime; "" if there is none."""
         paths = [process.executable, *sorted(path for path in process.mapped if _is_foreign(path))]
         return next((path for path in paths if path and self._contains(path)), "")
 
@@ -265,7 +265,7 @@ def _is_old(path: str) -> bool:
 
 
 def _flags(argv: tuple[str, ...]) -> str:
-    """Return the letters of the interpreter's options."""
+    """Return the letters of all single-letter options on an interpreter's command line."""
     letters = ""
     for word in argv[1:]:
         if not word.startswith("-") or word.startswith("--") or word == "-":
@@ -307,7 +307,7 @@ def _environment(data: bytes) -> dict[str, str] | None:
 
 
 def descendants(root: int) -> list[int]:
-    """Return the numbers of a process and its descendants."""
+    """Return the ids of a process and its descendants."""
     found, waiting = [], [root]
     while waiting:
         pid = waiting.pop()

@@ -42,11 +42,11 @@ def run(command: Sequence[str], environment: Mapping[str, str], scratch: Path, *
     Args:
         command: Program and arguments.
         environment: Complete environment.
-        scratch: Folder for its output meanwhile.
-        limit_s: Seconds after which it is ended.
+        scratch: Folder for the output while the program runs.
+        limit_s: Seconds after which the program is ended.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The program cannot be started.
     """
     place = scratch / "output"
     with place.open("wb") as output:
@@ -69,13 +69,13 @@ def run(command: Sequence[str], environment: Mapping[str, str], scratch: Path, *
 
 
 class CpuShareMeter:
-    """The CPU time of other programs from now on."""
+    """Measures the CPU time of other programs from the object's creation on."""
 
     def __init__(self) -> None:
         self._before = read_sensors()
 
     def ratio(self) -> float | None:
-        """Return their share of all CPUs since the start; None if the system does not report it."""
+        """Return the fraction of the CPUs that other programs used since the start; None if unknown."""
         before, after = self._before, read_sensors()
         if before.busy_us is None or after.busy_us is None or before.own_us is None or after.own_us is None:
             return None
