@@ -1,6 +1,6 @@
-"""Environments for converting models: a framework with its maintained converter, separate from ortune's own.
+"""Environments for converting models: a framework with its maintained converter, separate from ortune itself.
 
-Names and packages are this closed list; a name comes only from the command line. Packages are installed with all
+Names and packages come from this closed list; a name comes only from the command line. Packages are installed with all
 dependencies, and only from wheels.
 """
 
@@ -19,7 +19,7 @@ class Converter:
         framework: Common name of the framework.
         what: What it converts, in one sentence.
         imports: Modules that must be importable.
-        package: Package with the recorded version.
+        package: Package whose version is recorded.
         requirements: Packages to install, by preference: a later entry is used if the index lacks the previous one.
         about_bytes: Approximate size on disk.
     """

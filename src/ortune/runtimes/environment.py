@@ -1,7 +1,7 @@
-"""Environment variables for starting other interpreters, and those that may be recorded.
+"""Environment variables that other interpreters are started with, and variables that may be recorded.
 
-Stray variables change speed (a preloaded allocator, a thread count), so only those pass that a program needs to start,
-find its libraries and access its device. Settings under test are added by name.
+Stray variables change speed (a preloaded allocator, a thread count), so a program gets only the variables that it needs
+to start, find its libraries and access its device. Settings under test are added by name.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def clean_environment(
 
 
 def _absolute(folders: str) -> str:
-    """Return a list of folders as absolute paths, without empty parts, which would mean the current folder.
+    """Make the folders in a search path absolute, and drop empty parts, which would mean the current folder.
 
-    Relative folders are the user's, and a process may have a different working directory.
+    Relative folders refer to the user's working directory, from which that of a started process may differ.
     """
     parts = [part for part in folders.split(os.pathsep) if part not in ("", os.curdir)]
     return os.pathsep.join(os.path.abspath(part) for part in parts)  # noqa: PTH100  (keeps links)

@@ -16,18 +16,18 @@ from ortune.runtimes.packages import Recipe
 from ortune.runtimes.runtimes import interpreter
 
 PART = ".part-"
-"""Prefix of unfinished folders."""
+"""Prefix of the names of unfinished folders."""
 _INSTALL_S = 1800.0
 _PIP = ("--no-input", "--disable-pip-version-check", "--retries", "1", "--progress-bar", "off")
 _OLDEST_GLIBC, _NEWEST_GLIBC = 17, 39
-"""Minor versions of glibc 2 that wheels may require; an older system shows an error when it imports the build."""
+"""Minor versions of glibc 2 that wheels may require; on an older system, importing the build fails."""
 # Where they would redirect an installer or an interpreter away from the environment that is made.
 _NOT_PASSED = frozenset({
     "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
     "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
 })  # fmt: skip
 _SILENCE_S = 3
-"""Seconds of each of two requests to a package index, so a blocked one is detected within ten seconds."""
+"""Time limit in seconds of each of two requests to a package index; a blocked index is detected within ten seconds."""
 _NO_NETWORK = re.compile(
     r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
     re.IGNORECASE,
@@ -42,12 +42,12 @@ class UnusableBuild(RuntimeNotFound):
 
 
 def install(wanted: Recipe, part: Path, home: Path) -> None:
-    """Create an environment of this machine with the packages of a recipe.
+    """Create an environment on this machine with a recipe's packages.
 
     Args:
         wanted: The recipe.
         part: Folder of the new environment.
-        home: Working directory, since uv reads settings, including an index, from a surrounding project.
+        home: Working directory; uv reads settings, such as the package index, from a project that contains it.
 
     Raises:
         RuntimeNotFound: The packages cannot be installed.
@@ -68,13 +68,13 @@ def install(wanted: Recipe, part: Path, home: Path) -> None:
 
 
 def install_for(wanted: Recipe, part: Path, *, python: str, machine: str, home: Path) -> None:
-    """Unpack the wheels of a recipe for the Python of another machine with Linux.
+    """Unpack a recipe's wheels for the Python of another Linux machine.
 
     Args:
         wanted: The recipe.
         part: The new folder, which becomes an entry of that Python's search path.
         python: Version of that Python, "3.11".
-        machine: Its architecture, as in the names of wheels.
+        machine: Architecture of the other machine, as in the names of wheels.
         home: Working directory, as for ``install``.
 
     Raises:
@@ -116,7 +116,7 @@ class _Installer:
         """Run one step.
 
         Raises:
-            RuntimeNotFound: It failed.
+            RuntimeNotFound: The step failed.
         """
         try:
             done = launcher.run(command, limit_s=_INSTALL_S, environment=self._environment, folder=self._home)
@@ -128,7 +128,7 @@ class _Installer:
 
 
 def _wheels(wanted: Recipe) -> list[str]:
-    """Return the arguments of an installer for the packages of a recipe."""
+    """Return the installer arguments for a recipe's packages."""
     alone = () if wanted.converter else ("--no-deps",)
     return ["--only-binary", ":all:", *alone, *wanted.requirements]
 
@@ -142,7 +142,7 @@ def _has_pip() -> bool:
 
 
 def _pip_installs_for_others() -> bool:
-    """Return whether this environment's pip supports another interpreter, which then needs no pip itself."""
+    """Return whether this environment's pip can install packages for an interpreter that has no pip."""
     try:
         major, minor = importlib.metadata.version("pip").split(".")[:2]
         return (int(major), int(minor)) >= (22, 3)

@@ -11,7 +11,7 @@ from ortune.runtimes.local_support import lacking_driver
 _SONAME = re.compile(r"lib(\w+)\.so\.(\d+)")
 _DRIVER = "libcuda.so.1"
 _OF_CUDA = ("cudart", "cublas")
-"""Libraries with the version number of CUDA itself."""
+"""Prefixes of libraries whose version number is that of CUDA."""
 
 # The first part of a library's name, and the wheel with it: {} is "-cu12" for CUDA 12, and nothing from CUDA 13 on.
 _WHEELS = {
@@ -32,22 +32,22 @@ _PACKAGES = {
     "libOpenCL.so.1": "ocl-icd-libopencl1",
     "libgomp.so.1": "libgomp1",
 }
-"""Debian's packages of libraries that no wheel contains."""
+"""Debian packages with libraries that no wheel contains, by library."""
 
 
 def cuda_of(needed: Sequence[str]) -> int:
-    """Return the major version of CUDA that a library is linked to; 0 for none."""
+    """Return the major version of CUDA from the names of the libraries that a library needs; 0 for none."""
     matches = (_SONAME.fullmatch(name) for name in needed)
     return next((int(match[2]) for match in matches if match and match[1].startswith(_OF_CUDA)), 0)
 
 
 def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple[str, str]:
-    """Return why a provider's library does not load, and one command that fixes it, else "".
+    """Return why a provider's library does not load, and a command that fixes this, "" if there is none.
 
     Args:
-        needed: All libraries that it is linked to.
-        missing: Those that the system does not find.
-        python: Interpreter of the environment for the command.
+        needed: Names of all libraries that the provider's library is linked to.
+        missing: The needed libraries that the system does not find.
+        python: Interpreter of the environment that the command changes.
     """
     cuda = cuda_of(needed)
     driver = lacking_driver(cuda) if cuda else ""
@@ -66,7 +66,7 @@ def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple
 
 
 def _source(name: str, cuda: int) -> str:
-    """Return the package of a library, with the version from its number; "" if unknown."""
+    """Return the package that contains a library, with the version from the library's name; "" if unknown."""
     if name in _PACKAGES:
         return _PACKAGES[name]
     match = _SONAME.fullmatch(name)

@@ -1,4 +1,4 @@
-"""Reasons that a build of ONNX Runtime cannot work on this machine, as far as known before downloading it."""
+"""Reasons why a build of ONNX Runtime cannot work on this machine, as far as known before the download."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ortune.catalogue.provider import Build, Provider
 from ortune.platform import cpu_vendor, cuda_driver, host
 
 SOFTWARE_GPU = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
-"""Variable that lets WebGPU's plug-in use a software Vulkan device."""
+"""Environment variable that lets the WebGPU plug-in use a software Vulkan device."""
 
 _SYSTEM_NAMES = {"Darwin": "macOS"}
 
 
 def lacking(provider: Provider, build: Build | None = None) -> str:
-    """Return what this machine lacks for a build of a provider; "" if nothing is known to be missing."""
+    """Return why a provider's build cannot work on this machine; "" if no reason is known."""
     if platform.system() not in provider.systems:
         return f"{systems(provider)} only"
     gpus = host().gpus
@@ -43,5 +43,5 @@ def lacking_driver(cuda: int) -> str:
 
 
 def systems(provider: Provider) -> str:
-    """Return the systems that have a provider's wheel, in words."""
+    """Return the names of the operating systems with wheels for a provider, in words."""
     return " and ".join(_SYSTEM_NAMES.get(place, place) for place in provider.systems)

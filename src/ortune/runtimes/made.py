@@ -1,7 +1,7 @@
-"""Environments that ortune makes: one build of ONNX Runtime each, under the cache folder, made once.
+"""Environments that ortune creates once in the cache folder, each with one build of ONNX Runtime.
 
 An environment is created under a temporary name and renamed after its ONNX Runtime was imported and has the requested
-version, so an existing one is complete.
+version, so an existing environment is complete.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ ABOUT = "runtime.json"
 _GONE = ".gone-"
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
 _ARCHIVE = re.compile(r"(?:-[0-9a-f]{16})?-py3\.[0-9]+-linux-\w+\.zip")
-"""End of the name of an archive; the digest is that of the user's own wheel."""
+"""End of an archive's name; it contains a digest if the archive was made from the user's own wheel."""
 _IMPORT_S = 300.0  # TensorFlow, from a cold disk
 
 
 def folder() -> Path:
-    """Return the folder of the environments."""
+    """Return the folder that contains the environments."""
     return cache_folder() / "runtimes"
 
 
 def packed_folder() -> Path:
-    """Return the folder of the archives that are sent to other machines."""
+    """Return the folder that contains the archives for other machines."""
     return folder() / "packed"
 
 
@@ -60,7 +60,7 @@ def installed() -> list[MadeRuntime]:
 
 
 def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
-    """Return the environment of that name, installing it if necessary.
+    """Return the environment with a name, installing it if necessary.
 
     Args:
         name: Name of a recipe in ``packages``.
@@ -68,7 +68,7 @@ def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
 
     Raises:
         UsageError: The name is unknown.
-        RuntimeNotFound: It could not be installed; the message gives the reason.
+        RuntimeNotFound: The environment could not be installed; the message gives the reason.
     """
     wanted, passed_over = packages.usable(name)
     home = folder()
@@ -128,7 +128,7 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
 
 
 def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """Return the runtimes worth adding that are not installed; ``versions`` are those of the runtimes found."""
+    """Return the recommended runtimes that are not installed; ``versions`` lists the releases found on this machine."""
     there = {runtime.name for runtime in installed()}
     return tuple(runtime for runtime in packages.addable(versions) if runtime.name not in there)
 
@@ -139,7 +139,7 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     onnxruntime-node is combined with the usual interpreter, which rewrites models and computes reference outputs.
 
     Raises:
-        RuntimeNotFound: It cannot be installed, is not usable, or none was found.
+        RuntimeNotFound: The runtime cannot be installed or is not usable, or no runtime was found.
     """
     if named in CONVERTERS:
         do = "pass an environment with onnxruntime, or omit --runtime"
@@ -152,12 +152,16 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
 
 
 def canonical_name(name: str) -> str:
-    """Return the name of the runtime for a name, which may be the path of a wheel or a folder."""
+    """Return the canonical name of a runtime that is given by its name or by the path of a wheel or folder."""
     return require_recipes(name)[0].name
 
 
 def remove(name: str) -> bool:
-    """Remove an environment and its archives; return False if there was none. Raises UsageError for an unknown name."""
+    """Remove an environment and its archives; return whether any existed.
+
+    Raises:
+        UsageError: The name is unknown.
+    """
     name = canonical_name(name)
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
@@ -180,7 +184,7 @@ def _discard(place: Path) -> None:
 
 
 def sweep(home: Path) -> None:
-    """Remove unfinished folders of processes that have ended."""
+    """Remove unfinished folders left by processes that have ended."""
     for left in (*home.glob(f"{PART}*"), *home.glob(f"{_GONE}*")):
         owner = left.name.split("-")[1]
         if not owner.isdigit() or not psutil.pid_exists(int(owner)):
@@ -222,7 +226,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
 
 
 def _converter(wanted: Recipe, part: Path) -> Runtime:
-    """Return the interpreter of a converter's environment, after importing its modules."""
+    """Return a converter's interpreter as a runtime, after checking that the converter's modules can be imported."""
     assert wanted.converter is not None
     python = interpreter(str(part))
     code = f"import sys, {', '.join(wanted.converter.imports)}; print(sys.version.split()[0])"
@@ -271,7 +275,7 @@ def _packages(environment: Path) -> Iterator[InstalledPackage]:
 
 
 def _license(wheel: importlib.metadata.Distribution) -> str:
-    """Return the licence from the wheel's metadata: its expression, else its classifiers, else one line of text."""
+    """Return the licence in a wheel's metadata: the expression, else the classifiers, else the text's first line."""
 
     def said(field: str) -> list[str]:
         return [str(value) for value in wheel.metadata.get_all(field) or ()]
@@ -286,12 +290,12 @@ def _adopted(environment: MadeRuntime) -> list[InstalledPackage]:
 
 
 def pinned(environment: MadeRuntime) -> tuple[str, ...]:
-    """Return the packages of an environment with their versions, as requirements for a bundle tuned in it."""
+    """Return an environment's packages as ``name==version`` requirements, for a bundle tuned in the environment."""
     return tuple(f"{package.name}=={package.version}" for package in _adopted(environment))
 
 
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
-    """Return the requirements of replacing today's runtime by an installed one; None for others."""
+    """Return what replacing today's runtime with one made by ortune requires; None for a runtime not made by ortune."""
     about = (
         next((environment for environment in installed() if environment.name == runtime.name), None)
         if runtime.name
@@ -309,7 +313,7 @@ def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
 
 
 def check_names(names: tuple[str, ...]) -> None:
-    """Raise UsageError for the first name that is unknown, before anything is done."""
+    """Raise UsageError if there are no names or a name is unknown, before anything is installed or removed."""
     if not names:
         raise UsageError("no runtime was given", do=f"e.g. {packages.addable()[0].command}")
     for name in names:

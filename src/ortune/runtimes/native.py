@@ -12,11 +12,11 @@ from ortune.runtimes.runtimes import interpreter
 _LIBRARY = re.compile(r"libonnxruntime(?:\.so|\.dylib)?(?:\.[\d.]+)?(?:\.dylib)?|onnxruntime\.dll")
 _IN_NAME = re.compile(r"\.(\d+\.\d+\.\d+)\b")
 _EXPORTED = re.compile(rb"\0VERS_(\d+\.\d+\.\d+)\0")
-"""Version symbol of a Linux build's exports."""
+"""Version symbol among a Linux build's exports."""
 _PROVIDER = re.compile(
     r"(?:lib)?onnxruntime_providers_(?:nv_)?(\w+?)(?:_plugin)?(?:\.so(?:\.[\d.]+)?|\.dylib|\.dll)"
 )
-"""Name of a library of a provider or its plug-in; NVIDIA's contains the vendor."""
+"""File name of the library of a provider or plug-in; for NVIDIA's provider it contains the vendor ("nv")."""
 _SHARED = "shared"
 """Name of the library shared by providers, which is not a provider."""
 
@@ -27,7 +27,7 @@ class Native:
 
     Attributes:
         version: Release of ONNX Runtime; "" if unknown.
-        providers: Providers with a library there, by the library's name without prefix and vendor.
+        providers: Providers with a library in the folder, named as the library without prefix and vendor.
     """
 
     version: str
@@ -35,7 +35,7 @@ class Native:
 
 
 def native(folder: Path) -> Native | None:
-    """Return the contents of a folder or its ``lib``; None if it has no library, or contains a Python."""
+    """Return the contents of a folder or its ``lib``; None without a library, or with a Python interpreter."""
     if interpreter(str(folder)):
         return None
     for place in (folder, folder / "lib"):

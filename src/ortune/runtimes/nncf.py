@@ -1,6 +1,7 @@
-"""The environment of NNCF, OpenVINO's quantizer: all that it imports to quantize an ONNX model, and no more.
+"""The environment of NNCF, OpenVINO's quantizer, with only the packages that quantizing an ONNX model imports.
 
-Packages are installed without what they ask for: ``nncf`` asks for ``openvino-telemetry`` too, and works without it.
+Packages are installed without their declared dependencies: ``nncf`` also declares ``openvino-telemetry``, but works
+without it.
 """
 
 from __future__ import annotations

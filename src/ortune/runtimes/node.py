@@ -1,4 +1,4 @@
-"""onnxruntime-node: the user's own, or a release fetched once by npm into the cache, and its Node."""
+"""Finds Node.js and onnxruntime-node: the user's own package, or a release that npm downloads once into the cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGE = "onnxruntime-node"
 VERSION = "1.30.0"
 """Default version of onnxruntime-node, with which ortune is tested."""
 NAME = "node"
-"""Value of ``--runtime`` for that version."""
+"""Value of ``--runtime`` for the default version."""
 _NAMED = re.compile(rf"{PACKAGE}==(\d{{1,3}}(?:\.\d{{1,3}}){{2}}(?:-[\w.]+)?)")
 _LOOK_S = 60.0
 _LOOK = """
@@ -49,7 +49,7 @@ class _Look(msgspec.Struct, kw_only=True):
 
 
 def named(text: str | None) -> bool:
-    """Return whether ``--runtime`` names onnxruntime-node: "node", a release, or its folder."""
+    """Return whether ``--runtime`` names onnxruntime-node: "node", a release, or a folder that contains the package."""
     if text is None:
         return False
     if text == NAME or _NAMED.fullmatch(text) is not None:
@@ -65,7 +65,7 @@ def find(
     Args:
         text: A text accepted by ``named``.
         say: Callback for progress messages.
-        fetch: Whether it may be fetched.
+        fetch: Whether the package may be downloaded.
 
     Raises:
         RuntimeNotFound: Node.js is missing, or the package cannot be fetched or loaded.
@@ -99,9 +99,9 @@ def find(
 
 
 def here(release: str) -> str | None:
-    """Return the name of a downloaded onnxruntime-node, this release or else the default one; None without any.
+    """Return the name of a downloaded onnxruntime-node: the given release, else the default; None if neither is there.
 
-    The release may be text from a file of other people, so it never names a folder.
+    The release may come from an untrusted file, so it is never used as the path of a folder.
     """
     own = f"{PACKAGE}=={release}"
     for text in (own, NAME) if _NAMED.fullmatch(own) else (NAME,):
@@ -114,7 +114,7 @@ def here(release: str) -> str | None:
 
 
 def _package_folder(folder: Path) -> Path | None:
-    """Return the folder from which the package is resolved; None if neither it nor its ``node_modules`` has one."""
+    """Return the folder from which Node.js resolves the package in a folder or its ``node_modules``; None if absent."""
     for place in (folder, folder / "node_modules" / PACKAGE):
         if place.name == PACKAGE and files.is_file(place / "package.json"):
             return place.parent.parent.resolve()
@@ -149,7 +149,7 @@ def _look(node: str, folder: Path) -> NodeRuntime:
 
 
 def _fetch(node: str, version: str, folder: Path) -> None:
-    """Install the package with its dependencies, without the binaries of other systems, most of its 290 MB."""
+    """Install the package and its dependencies; remove binaries for other systems, which are most of its 290 MB."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         place = Path(scratch) / "made"

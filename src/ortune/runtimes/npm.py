@@ -14,7 +14,7 @@ from ortune.errors import RuntimeNotFound
 
 FETCH_S = 300.0
 SILENCE_MS = 3000
-"""Milliseconds without an answer after which a registry counts as blocked."""
+"""Milliseconds without a response after which a registry counts as blocked."""
 
 
 def fetch(package: str, version: str, arguments: Sequence[str], folder: Path, *, instead: str) -> None:
@@ -25,7 +25,7 @@ def fetch(package: str, version: str, arguments: Sequence[str], folder: Path, *,
         version: Version of the package.
         arguments: The subcommand of npm, with its options.
         folder: The working directory.
-        instead: Option for a local copy, for errors.
+        instead: Option that selects a local copy, for errors.
 
     Raises:
         RuntimeNotFound: npm is missing, or could not fetch the package.
@@ -53,7 +53,7 @@ def fetch(package: str, version: str, arguments: Sequence[str], folder: Path, *,
 def _blocked(npm: str, folder: Path) -> str:
     """Return why npm's registry cannot be reached; "" if it can, or if a proxy is used.
 
-    npm only limits the time of answers: if packets are dropped, it waits for minutes for a connection.
+    npm only limits the wait for responses: if packets are dropped, it waits minutes for a connection.
     """
     from urllib.request import getproxies  # brings an HTTP client, which others than npm's caller do not need
 
@@ -81,7 +81,7 @@ def _patience() -> list[str]:
 
 
 def _reason(said: str) -> str:
-    """Return the reason of npm's failure, from its log."""
+    """Return the reason for npm's failure from its messages."""
     lines = [re.sub(r"^npm (error|ERR!) ", "", line) for line in said.strip().splitlines()]
     lines = [line for line in lines if not re.match(r"(code|errno|syscall) |A complete log", line)]
     return next((line.removeprefix("network ") for line in lines if line.strip()), "no message")

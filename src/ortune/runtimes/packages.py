@@ -1,8 +1,8 @@
 """Builds of ONNX Runtime, and converters, that ortune can install: names from a closed list, and versions.
 
-Installers receive only these, or a wheel of ONNX Runtime that the user names by path: never an address or an option. A
-name comes from the user's own command line, never from a plan, a bundle or a lock. Size and licence of each wheel are
-in ``wheels.json``, which ``tools/make_wheels.py`` reads from the package index.
+Installers receive only packages from this list, or an ONNX Runtime wheel that the user names by path; they never
+receive a URL or an option. A name comes from the user's own command line, never from a plan, a bundle or a lock. Size
+and licence of each wheel are in ``wheels.json``, which ``tools/make_wheels.py`` writes from the package index.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ortune.runtimes.native import native
 from ortune.runtimes.runtimes import interpreter
 
 RELEASES = ("1.32.0", "1.31.1", "1.30.0", "1.29.0", "1.28.0", "1.27.0")
-"""The newest patch of the last minor releases at the time of writing, newest first."""
+"""The latest patch release of each recent minor version, newest first."""
 
 NUMPY, OLD_NUMPY = "numpy<3", "numpy<2"
 AT = "@"
-"""Separator of a release and the script of the machine that it is sent to: ``onnxruntime==1.31.1@./on-board``."""
+"""Separator between a release and the script of the machine that it is sent to: ``onnxruntime==1.31.1@./on-board``."""
 LOCAL = "+local"
-"""Suffix of the name of a runtime that was made from the user's wheel."""
+"""Name suffix of a runtime that was made from the user's own wheel."""
 
 _PACKAGE = re.compile(r"([a-z-]+)==(\d{1,3}(?:\.\d{1,3}){2})(\+local)?")
 _WHEEL = re.compile(r"(onnxruntime[a-z_]*)-(\d{1,3}(?:\.\d{1,3}){2})-[\w.-]+\.whl")
@@ -52,11 +52,11 @@ class Recipe:
         name: Value of ``--runtime``.
         package: Wheel with ONNX Runtime, or its plug-in.
         version: The version of ONNX Runtime.
-        requirements: Packages to install; a build of ONNX Runtime without its dependencies, which trials do not need.
-        provider: The execution provider that the name refers to; None for a name of a build.
-        build: The build; None for another release of the plain onnxruntime.
-        converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
-        note: Message before it is installed; "" for none.
+        requirements: Packages to install; ONNX Runtime is installed without its dependencies, which trials do not need.
+        provider: The execution provider that the name refers to; None if the name refers to a build.
+        build: The build; None for a release of the plain onnxruntime.
+        converter: The framework with its converter, if the environment converts models; None for a runtime.
+        note: Message shown before the installation; "" for none.
     """
 
     name: str
@@ -79,13 +79,13 @@ class Recipe:
 
     @property
     def download_bytes(self) -> int:
-        """Bytes to download, as far as known."""
+        """Sum of the known download sizes in bytes."""
         wanted = [whole(self.requirements)] if self.converter else self.requirements
         return sum(wheels().get(wheel, (0, ""))[0] for wheel in wanted)
 
     @property
     def cost(self) -> str:
-        """Download in words: each wheel with its licence and size, and the sum of the known sizes."""
+        """Description of the download: each wheel with its licence and size, and the sum of the known sizes."""
         listed = wheels()
         parts = ", ".join(
             _priced(wheel, *listed[wheel]) if wheel in listed else wheel for wheel in self.requirements
@@ -102,18 +102,18 @@ def _priced(wheel: str, size: int, license: str) -> str:
 
 @functools.cache
 def wheels() -> dict[str, tuple[int, str]]:
-    """Return the size in bytes and the licence of each wheel that is installed by name, from the package index."""
+    """Return the size in bytes and the licence of each wheel that can be installed by name, by ``name==version``."""
     text = importlib.resources.files("ortune.runtimes").joinpath("wheels.json").read_text("utf-8")
     return {wheel: (size, license) for wheel, (size, license) in json.loads(text).items()}
 
 
 def whole(requirements: Collection[str]) -> str:
-    """Return the key in ``wheels.json`` of packages with all their dependencies."""
+    """Return the key in ``wheels.json`` for packages together with all their dependencies."""
     return f"{' '.join(requirements)} and dependencies"
 
 
 def recipes(name: str) -> tuple[Recipe, ...]:
-    """Return the recipes of a name, newest first; () if it is not the name of a runtime, such as a path."""
+    """Return the recipes for a name, newest first; () if the name is not that of an installable runtime."""
     if name in CONVERTERS:
         return _of_converter(CONVERTERS[name])
     if name == nncf.NNCF:
@@ -136,7 +136,7 @@ def recipes(name: str) -> tuple[Recipe, ...]:
 
 
 def sendable(name: str) -> Recipe | None:
-    """Return the recipe of a release or a wheel, which can be sent to another machine; None for all other names."""
+    """Return the recipe for a release or a wheel, which can be sent to another machine; None for all other names."""
     found = recipes(name)
     if len(found) != 1 or found[0].provider or found[0].converter or found[0].name == nncf.NNCF:
         return None
@@ -144,12 +144,12 @@ def sendable(name: str) -> Recipe | None:
 
 
 def placed(script: str, release: str | None) -> str:
-    """Return the value of ``--runtime`` for another machine, with a release that is sent there if one is named."""
+    """Return the value of ``--runtime`` for another machine's script and, if given, a release that is sent there."""
     return f"{release}{AT}{script}" if release else script
 
 
 def split_placed(named: str) -> tuple[str, str]:
-    """Return the release and the script of ``RELEASE@SCRIPT``; ("", "") for anything else."""
+    """Return the release and the script in ``RELEASE@SCRIPT``; ("", "") for any other value."""
     for place, letter in enumerate(named):
         if letter == AT and sendable(named[:place]) is not None:
             return named[:place], named[place + 1 :]
@@ -157,7 +157,7 @@ def split_placed(named: str) -> tuple[str, str]:
 
 
 def require_recipes(name: str) -> tuple[Recipe, ...]:
-    """Return the recipes of a name; UsageError lists the known names, or gives the reason that there are none."""
+    """Return the recipes for a name; if there are none, raise UsageError with the reason or the known names."""
     choices = recipes(name)
     provider = of_target(name)
     if not choices and provider.target:
@@ -208,7 +208,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
 
 
 def usable(name: str) -> tuple[list[Recipe], list[str]]:
-    """Return the recipes of a name that may work on this machine, and the reasons against the others."""
+    """Return the recipes for a name that may work on this machine, and the reasons why the others cannot."""
     fit: list[Recipe] = []
     why: list[str] = []
     for recipe in require_recipes(name):
@@ -221,7 +221,7 @@ def usable(name: str) -> tuple[list[Recipe], list[str]]:
 
 
 def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """Return the runtimes worth adding on this machine, with their commands; ``there`` are the installed versions."""
+    """Return the runtimes recommended for this machine, with their commands; ``there`` lists the installed versions."""
     offered = []
     for name in dict.fromkeys(provider.target for provider, _ in builds()):
         fit, _ = usable(name)
@@ -256,14 +256,14 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
 
 
 def builds() -> Iterator[tuple[Provider, Build]]:
-    """Yield the providers with builds that are installed under their target's name, with each build."""
+    """Yield each pair of a provider and one of its builds that are installed under the name of its target."""
     for provider in providers_with(lambda p: p.builds):
         for build in provider.builds:
             yield provider, build
 
 
 def _of_wheel(path: Path) -> tuple[Recipe, ...]:
-    """Return the recipe of the user's own wheel; () if it is not a build of ONNX Runtime."""
+    """Return the recipe for the user's own wheel; () if it is not a build of ONNX Runtime."""
     match = _WHEEL.fullmatch(path.name)
     if match is None or not path.is_file():
         return ()
@@ -272,7 +272,7 @@ def _of_wheel(path: Path) -> tuple[Recipe, ...]:
 
 
 def _of_native(folder: Path) -> tuple[Recipe, ...]:
-    """Return the released wheel with the release and the providers of a folder of libraries; () if there is none."""
+    """Return the recipe for the released wheel with a library folder's release and providers; () if none exists."""
     found = native(folder)
     if found is None or not found.version:
         return ()

@@ -1,4 +1,4 @@
-"""Builds of ONNX Runtime for another machine: installed for its Python here, and packed into one file to send.
+"""Builds of ONNX Runtime for another machine: installed here for its Python, and packed into one archive to send.
 
 The other machine needs no network and no installer.
 """
@@ -21,13 +21,13 @@ from ortune.runtimes.installing import PART, install_for
 from ortune.runtimes.packages import Recipe, sendable
 
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
-"""Processor architectures with released wheels, by the name that the system has for them."""
+"""Processor architectures with released wheels, by the name that a system reports."""
 _CHUNK = 1 << 20
 _one_at_a_time = threading.Lock()
 
 
 def packed(name: str, there: Runtime, say: Callable[[str], None]) -> Path:
-    """Return the file with a build of ONNX Runtime and numpy for the Python of another machine, made once.
+    """Return an archive of ONNX Runtime and numpy for another machine's Python, creating it if necessary.
 
     Args:
         name: Name of a release, or path of a wheel.
@@ -35,7 +35,7 @@ def packed(name: str, there: Runtime, say: Callable[[str], None]) -> Path:
         say: Callback for progress messages.
 
     Raises:
-        UsageError: The build cannot be sent, or the other machine is not one with Linux.
+        UsageError: The system, architecture or Python version of the other machine is not supported.
         RuntimeNotFound: The package index has no such build for that machine, or it cannot be installed.
     """
     recipe, host = sendable(name), there.host
@@ -58,10 +58,10 @@ def packed(name: str, there: Runtime, say: Callable[[str], None]) -> Path:
 
 
 def _fetched(recipe: Recipe, place: Path, python: str, machine: str, say: Callable[[str], None]) -> Path:
-    """Install a build for another machine, and write the archive with it.
+    """Install a build for another machine, pack it into an archive, and return the archive's path.
 
     Raises:
-        RuntimeNotFound: It cannot be installed or written.
+        RuntimeNotFound: The build cannot be installed, or the archive cannot be written.
     """
     part = place.with_name(f"{PART}{os.getpid()}-{place.stem}")
     say(f"fetching the runtime {recipe.name} for Python {python} on {machine} once, {recipe.cost}")
@@ -85,7 +85,7 @@ def _fetched(recipe: Recipe, place: Path, python: str, machine: str, say: Callab
 
 
 def _key(recipe: Recipe) -> str:
-    """Return the name of a recipe; for a wheel of the user with the digest of its content, which may change."""
+    """Return the recipe's name, followed by a content digest for the user's own wheel, whose content may change."""
     wheel = Path(recipe.requirements[0])
     if not wheel.is_file():
         return recipe.name
@@ -94,7 +94,7 @@ def _key(recipe: Recipe) -> str:
 
 
 def _pack(folder: Path, place: Path) -> None:
-    """Write the files of a folder to an archive; equal files give equal bytes, so each is sent once."""
+    """Write a folder's files to an archive; equal files give equal bytes, so an archive is sent only once."""
     with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for file in sorted(folder.rglob("*")):
             name = file.relative_to(folder).as_posix()

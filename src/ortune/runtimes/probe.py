@@ -1,4 +1,4 @@
-"""Questions to another interpreter about its contents: one short process each, isolated from its failures."""
+"""Examines the packages of another interpreter: each task runs in a short process, which isolates its failures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Wheel(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class RemoteHost(Record, frozen=True, kw_only=True):
-    """The machine of a remote interpreter, in the form of ``platform.remote_host``."""
+    """The machine of a remote interpreter, as the arguments of ``platform.remote_host``."""
 
     texts: dict[str, str]
     system: str
@@ -60,23 +60,23 @@ class RemoteHost(Record, frozen=True, kw_only=True):
 
 
 class ProbeReport(Record, frozen=True, kw_only=True):
-    """The facts that the process reported, and how it ended.
+    """The facts that a probe process reported, and how the process ended.
 
     Attributes:
-        stage: What it was doing last.
-        error: The exception that ended it, "" when none did.
+        stage: The last step that the process began.
+        error: The exception that ended the process; "" if there was none.
         absent: Which of onnxruntime and numpy are not installed.
-        complete: Whether it came to its own end.
-        ended: How it ended when it did not, in words.
-        log: The last informative line of its stderr.
-        library: The provider's own library, where the build has one.
-        not_found: Shared libraries that were loaded and not found.
+        complete: Whether the process finished its task.
+        ended: How the process ended if it did not finish, in words.
+        log: The last informative line of the process's stderr.
+        library: Path of the provider's own library; "" if the build has none.
+        not_found: Requested shared libraries that the loader did not find.
         library_error: Why the provider's own library did not load.
-        missing: The first shared library that was not found, in any message.
-        preloaded: Whether it did load after ``onnxruntime.preload_dlls()``.
-        plugins: The wheels that bring providers to a plain onnxruntime, by provider, each with its version.
-        elsewhere: Its machine, where it sees no files of this one; None if it does, or was not asked.
-        devices: What such a provider can run on here; None if that was not asked, or not answered.
+        missing: The first shared library that any message reports as not found.
+        preloaded: Whether the provider's library loaded after ``onnxruntime.preload_dlls()``.
+        plugins: For each plug-in provider of a plain onnxruntime, the wheel that contains it, with its version.
+        elsewhere: The interpreter's machine, if it cannot read this machine's files; else, or if not tested, None.
+        devices: Devices that a plug-in provider offers; None if they were not requested or not reported.
     """
 
     python_version: str = ""
@@ -110,7 +110,7 @@ missing shared libraries, as in ``missing_libraries``.
 
 
 def script(task: ProbeTask, argument: str = "") -> bytes:
-    """Return the program that does one task and prints the facts for ``report``."""
+    """Return a Python program that runs one task and prints facts for ``report``."""
     package = importlib.resources.files("ortune")
     text = _BOOTSTRAP.format(
         oldest=OLDEST_PYTHON,
@@ -124,13 +124,13 @@ def script(task: ProbeTask, argument: str = "") -> bytes:
 
 
 def ask(python: str, task: ProbeTask, argument: str = "", timeout_s: float = _TIMEOUT_S) -> ProbeReport:
-    """Run one task of the probe script under an interpreter.
+    """Run one task of the probe script under an interpreter, and return its report.
 
     Args:
         python: The interpreter.
         task: The task.
         argument: Argument of the task.
-        timeout_s: The process is ended after this many seconds.
+        timeout_s: Seconds after which the process is ended.
     """
     try:
         done = launcher.run(
@@ -143,7 +143,7 @@ def ask(python: str, task: ProbeTask, argument: str = "", timeout_s: float = _TI
 
 
 def examine(python: str) -> ProbeReport:
-    """Return what is installed, and the machine of an interpreter that does not share this one's files."""
+    """Report an interpreter's packages and, if it cannot read this machine's files, the machine that it runs on."""
     text = uuid.uuid4().hex
     try:
         with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
@@ -165,7 +165,7 @@ def try_provider(
 
 
 def missing_libraries(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
-    """Return the shared libraries that an interpreter's processes do not find."""
+    """Return which of the named shared libraries an interpreter's processes do not find."""
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 
@@ -173,9 +173,9 @@ def report(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
     """Return the facts that a process of the probe script printed.
 
     Args:
-        stdout: Its output.
-        stderr: Its log.
-        ended: How it ended, in words, for one that did not come to its own end.
+        stdout: Output of the process.
+        stderr: Log of the process.
+        ended: How the process ended, in words, in case it did not finish its task.
     """
     facts: dict[str, Any] = {}
     for line in stdout.decode("utf-8", errors="replace").splitlines():
@@ -192,7 +192,7 @@ def report(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
 
 
 def _decode(text: str) -> dict[str, Any]:
-    """Return the JSON object of a line; {} for a line that was cut off by the process's end."""
+    """Return the JSON object of a line; {} if the line was cut off when the process ended."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:
@@ -206,7 +206,7 @@ def _ending(returncode: int) -> str:
 
 
 def _last_words(log: str) -> str:
-    """Return the last error that ONNX Runtime logged, else the last line."""
+    """Return the last error that ONNX Runtime logged, or else the last line of the log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if "[E:onnxruntime" in line]
     return (errors or lines or [""])[-1]

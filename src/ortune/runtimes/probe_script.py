@@ -29,7 +29,7 @@ TINY_MODEL = bytes.fromhex(
 
 
 plugins: Any = globals().get("plugins")
-"""The worker's module of that name, which is sent with this script."""
+"""The worker's module ``plugins``, which is sent with this script."""
 
 
 def say(**facts: Any) -> None:
@@ -57,7 +57,7 @@ def wheels() -> list[tuple[str, str, bool]]:
 
 
 def import_runtime() -> Any:
-    """Import numpy, then ONNX Runtime, after reporting each import and missing packages."""
+    """Report missing packages, then import numpy and onnxruntime, reporting each import first; return onnxruntime."""
     say(absent=[name for name in ("onnxruntime", "numpy") if importlib.util.find_spec(name) is None])
     say(stage="import numpy")
     importlib.import_module("numpy")
@@ -68,8 +68,8 @@ def import_runtime() -> Any:
 def look(token: str = "") -> None:
     """Report everything that is known without creating a session.
 
-    If the token names a file of ortune's machine that does not exist here with its content, this is another machine,
-    which is then reported too.
+    The token contains the path and content of a file on ortune's machine, as JSON. If this file does not exist here
+    with this content, this is another machine, and its properties are reported too.
     """
     say(python_version=platform.python_version(), wheels=wheels())
     if token and not sees(*json.loads(token)):
@@ -120,7 +120,7 @@ def machine() -> dict[str, Any]:
 
 
 def use(task: str) -> None:
-    """Report whether a session gets a provider with its options, and otherwise the first missing library.
+    """Report which providers a session with a provider gets, and the loader's error if its library does not load.
 
     ONNX Runtime skips a provider with a library that cannot be loaded, so only the session's own list of providers is
     reliable.
@@ -154,7 +154,7 @@ def use(task: str) -> None:
 
 
 def absent(names: str) -> None:
-    """Report shared libraries that the loader does not find after ONNX Runtime has loaded those of wheels."""
+    """Report which shared libraries the loader does not find after ONNX Runtime has preloaded libraries from wheels."""
     ort = import_runtime()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
@@ -189,7 +189,7 @@ def library_error(ort: Any, provider: str) -> str:
 
 
 def main(task: str, argument: str) -> None:
-    """Run one task and exit without the exit code of libraries, which may crash."""
+    """Run one task, then exit without running the exit handlers of libraries, which may crash."""
     sys.excepthook = on_error
     tasks: dict[str, Any] = {"look": look, "use": use, "absent": absent}
     if argument:

@@ -1,8 +1,8 @@
 """Finds the interpreter with the ONNX Runtime to measure, and describes it.
 
-The user's own build counts, so ortune looks first at ``$VIRTUAL_ENV``, then at its own interpreter, then at ``python3``
-on the path. A ``.venv`` of the current folder may come with untrusted files: it is never started unless named, only
-reported.
+The build that the user runs is measured, so ortune looks first at ``$VIRTUAL_ENV``, then at its own interpreter, then
+at ``python3`` on the path. A ``.venv`` in the current folder may come with untrusted files: it is only reported, and
+started only if the user names it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from ortune.runtimes.probe import examine as ask_look
 from ortune.runtimes.probe_script import OTHERS
 
 LOCAL = ".venv"
-"""The virtual environment that a folder of a project often has."""
+"""Usual name of a project's virtual environment."""
 
 _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedPlace:
-    """A place to look for an interpreter. ``python`` is "" if there is none; ``named`` is the place."""
+    """A place to look for an interpreter.
+
+    Attributes:
+        origin: How the place was found, in words.
+        named: The name or path of the place.
+        python: Path of the interpreter; "" if there is none.
+    """
 
     origin: str
     named: str
@@ -85,7 +91,7 @@ def all_runtimes() -> list[Runtime]:
 
 
 def not_started(looked: Iterable[Runtime]) -> str:
-    """Return the ``.venv`` of the current folder if its interpreter is none of the given ones; else ""."""
+    """Return ".venv" if the current folder has one whose interpreter is not that of any given runtime; else ""."""
     python = interpreter(LOCAL)
     return (
         LOCAL if python and _identity(python) not in {_identity(runtime.python) for runtime in looked} else ""
@@ -102,7 +108,7 @@ def probe(python: str) -> Runtime:
 
 
 def describe(runtime: Runtime, folder: Path | None = None) -> str:
-    """Return the runtime in words that follow "measuring with": ".venv (onnxruntime 1.31.1)".
+    """Return a description of the runtime, such as ".venv (onnxruntime 1.31.1)".
 
     Args:
         runtime: A usable runtime.
@@ -123,7 +129,7 @@ def places(environment: Mapping[str, str] | None = None) -> list[SearchedPlace]:
     """Return the places to look at, in order, without duplicates.
 
     Args:
-        environment: Environment to read instead of this process's.
+        environment: Environment variables to read instead of this process's.
     """
     variables = os.environ if environment is None else environment
     candidates: list[SearchedPlace] = []
@@ -142,7 +148,7 @@ def places(environment: Mapping[str, str] | None = None) -> list[SearchedPlace]:
 
 
 def interpreter(named: str) -> str:
-    """Return the absolute path of the interpreter of a path, folder or command; "" if there is none.
+    """Return the absolute path of the interpreter that a path, folder or command names; "" if there is none.
 
     Links are not followed: a virtual environment's python is a link, and its target is not in the environment.
     """
@@ -156,7 +162,7 @@ def interpreter(named: str) -> str:
 
 
 def _identity(python: str) -> tuple[str, str]:
-    """Return a key that is equal for ``bin/python`` and ``bin/python3`` of one environment only."""
+    """Return a key that is equal only for names of one environment's interpreter, as ``python`` and ``python3``."""
     path = Path(python)
     return os.path.realpath(path.parent), os.path.realpath(path)
 
@@ -192,7 +198,7 @@ def builds(look: ProbeReport) -> list[Wheel]:
 
 
 def _package(look: ProbeReport) -> str:
-    """Return the wheel of the imported build: as it reports itself, else by its version."""
+    """Return the name of the imported build's wheel: as reported by the build, else the wheel with its version."""
     if look.package:
         return look.package
     installed = builds(look)
@@ -218,7 +224,7 @@ def _error(look: ProbeReport) -> str:
 
 
 def _numpy_clash(look: ProbeReport) -> str:
-    """Return the error if numpy 2 is used with a release before 1.19, the import of which fails silently; else ""."""
+    """Return the error if numpy 2 is installed with a release before 1.19, whose import fails silently; else ""."""
     versions = {wheel.name: wheel.version for wheel in look.wheels}
     numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in builds(look)), "")
     ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())

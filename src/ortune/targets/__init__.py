@@ -1,8 +1,8 @@
 """Places where a model can run, and the code that runs it there.
 
-A target is a provider of ``catalogue/`` and the code that runs trials on it: a process of this machine, or ``KIND`` in
-the ``target.py`` of the folder that the provider's ``place`` names. ``browser`` is such a folder: it runs a trial as a
-page. The files of this folder are shared by all targets: ``process`` runs a trial as a process of this machine,
+A target is a provider in ``catalogue/`` and the code that runs trials on it: a process of this machine, or the class
+``KIND`` in ``target.py`` of the folder that the provider's ``place`` names. ``browser`` is such a folder: its trials
+are pages. The files in this folder are shared by all targets: ``process`` runs a trial as a process of this machine, and
 ``runner`` lets trials of any targets take turns.
 """
 
@@ -20,18 +20,18 @@ from ortune.targets.target import Target
 __all__ = ["WEB", "Target", "all_targets", "find", "in_browsers", "target_of"]
 
 WEB = "web"
-"""Value of ``tune --target`` for all targets of a browser."""
+"""Value of ``tune --target`` for all targets in a browser."""
 
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Return every target by name; the CPU, the base of all comparisons, is first."""
+    """Return every target by name; the CPU, the baseline of all comparisons, is first."""
     return {p.target: _target(p.target) for p in providers.providers_with(lambda p: p.target)}
 
 
 @cache
 def _target(name: str) -> Target:
-    """Return the target of that name, importing only the kind that runs trials at its place."""
+    """Return the target with a name, importing only the code that runs its trials."""
     provider = providers.of_target(name)
     if not provider.place:
         return Target(provider)
@@ -40,7 +40,7 @@ def _target(name: str) -> Target:
 
 
 def find(name: str) -> Target:
-    """Return the target of that name; UsageError lists the valid names."""
+    """Return the target with a name; raise UsageError with the valid names if there is none."""
     if providers.of_target(name).target:
         return _target(name)
     if name == WEB:
@@ -53,11 +53,11 @@ def find(name: str) -> Target:
 
 
 def in_browsers() -> tuple[str, ...]:
-    """Return the names of the targets in a browser; WebAssembly, the base of their comparisons, is first."""
+    """Return the names of the targets in a browser; WebAssembly, the baseline of their comparisons, is first."""
     in_page = providers.providers_with(lambda p: p.target and p.in_page)
     return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 
 
 def target_of(plan: Plan) -> Target:
-    """Return the target of a plan, by its first execution provider; the CPU's for an unknown provider."""
+    """Return the target of a plan's first execution provider; the CPU target if the provider is unknown."""
     return _target(providers.find(plan.provider_names[0]).target or CPU.target)

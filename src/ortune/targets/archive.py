@@ -1,4 +1,4 @@
-"""Programs and environment for starting workers and framework processes: a zipapp, unpacked here."""
+"""Programs (unpacked zipapps) and environment variables for starting workers and framework processes."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def write_sources(folder: Path) -> Path:
 def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
     """Write a zipapp into a folder unless it exists, and return the path to start.
 
-    It is unpacked, since interpreters cache the bytecode of a folder's modules but recompile those of a zip file, which
-    took 40 of the 150 ms of a worker's start. If disk space is short it stays a zip file: Python 3.11 silently writes
-    truncated bytecode on a full disk, which makes the next worker fail.
+    The zipapp is unpacked, since interpreters cache the bytecode of modules in a folder but recompile modules in a zip
+    file, which took 40 of the 150 ms of a worker's start. If disk space is short, it remains a zip file: Python 3.11
+    silently writes truncated bytecode on a full disk, which makes the next worker fail.
     """
     for program in (folder / name, folder / f"{name}.pyz"):
         if program.exists():
@@ -109,12 +109,12 @@ def _has_room(folder: Path) -> bool:
 
 
 def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return the variables added to a worker's environment: ortune's own, and those of the plan."""
+    """Return the variables to add to a worker's environment: ortune's own and the plan's."""
     return clean_environment(_own(settings), base={})
 
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return the worker's whole environment: that of this process after cleaning, and the plan's variables."""
+    """Return a worker's whole environment: this process's environment after cleaning, and the plan's variables."""
     return clean_environment(_own(settings))
 
 

@@ -17,7 +17,7 @@ NO_DEVICE = "no such device was found"
 
 
 def provider_report(provider: str, runtime: Runtime) -> ProviderReport:
-    """Test whether a provider can be used that is in the build, or in a plug-in wheel.
+    """Test whether a provider in the build or in a plug-in wheel can be used.
 
     Every provider except the CPU's is tested by creating a session in a separate process, because only a session shows
     whether ONNX Runtime fell back.
@@ -44,7 +44,7 @@ def provider_report(provider: str, runtime: Runtime) -> ProviderReport:
 
 
 def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
-    """Return why a plug-in offers no device, if known, and the command that installs a suitable build, else ""."""
+    """Return why a plug-in offers no device, and the command that installs a suitable build ("" if there is none)."""
     own = [build for build in provider.builds if build.wheel == wheel.partition(" ")[0]]
     why = next(filter(None, (lacking(provider, build) for build in own)), NO_DEVICE)
     others = [build for build in provider.builds if build not in own and not lacking(provider, build)]
@@ -52,7 +52,7 @@ def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
 
 
 def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
-    """Return why a session does not get a provider, and the command that fixes it, else ""."""
+    """Return why a session does not get a provider, and the command that fixes this ("" if there is none)."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))
         why, do = libraries.lacking(linked, missing_libraries(python, linked), python)
@@ -70,7 +70,7 @@ def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
 
 
 def _library(answer: ProbeReport) -> str:
-    """Return the problem of a shared library: that it is missing, or the loader's message."""
+    """Return a message that a shared library is missing, or the loader's message about it."""
     return f"shared library {answer.missing} is missing" if answer.missing else _short(answer.library_error)
 
 

@@ -1,4 +1,4 @@
-"""Limits of a process that opens an untrusted file: those of its fence, and resources that are monitored."""
+"""Limits of a process that opens an untrusted file: those that its fence enforces, and monitored resources."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ortune.records import Fence
 from ortune.targets.task import Limits
 
 Lacking = tuple[Literal["out-of-memory", "disk-full"], str]
-"""A nearly exhausted resource: the failure reason, and words."""
+"""A nearly exhausted resource: the failure reason and a description."""
 _DISK_SHARE = 0.5
-"""Share of the free disk space for one file."""
+"""Fraction of the free disk space that one file may use."""
 _LEAST_LEFT = 0.05
-"""Share of the initially free disk and memory that must remain, since limits per file and process bound neither in
-total."""
+"""Fraction of the initially free disk space and memory that must remain free, since limits per file and per process do
+not bound the total."""
 _RESERVED_BYTES = 64 << 20
 """Address space that a library's threads reserve per CPU (stacks, buffers) without using it; use is monitored
 separately."""
 
 
 def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Limits().memory_share) -> Fence:
-    """Return the limits of a process that reads these files and writes to a folder, from free resources."""
+    """Return the limits of a process that reads the given files and writes to a folder, based on free resources."""
     left, reserved = platform.memory_left_bytes(), _RESERVED_BYTES * (os.cpu_count() or 1)
     return Fence(
         reads=tuple(str(Path(path).absolute()) for path in reads),
@@ -35,9 +35,10 @@ def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Li
 
 
 class FreeSpaceMonitor:
-    """Monitor of the free space on the disk of a folder and in memory, compared with its start.
+    """Monitors free disk space and memory, compared with those at its creation.
 
-    Files in shared memory belong to no process, and many files may each be below the limit of one.
+    This covers what other limits miss: files in shared memory belong to no process, and each of many files may be below
+    the limit of one file.
 
     Args:
         folder: Any folder on the disk.
@@ -48,7 +49,7 @@ class FreeSpaceMonitor:
         self._disk, self._memory = self._left()
 
     def lacking(self) -> Lacking | None:
-        """Return the nearly exhausted resource, as failure reason and words; None if there is room."""
+        """Return the failure reason and description of a nearly exhausted resource; None if there is room."""
         disk, memory = self._left()
         if memory < _LEAST_LEFT * self._memory:
             return "out-of-memory", "the system's memory is nearly full; stopped before it ran out"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 _LINE = re.compile(r"\[[WE]:onnxruntime:[^\]]*\]\s*(.*?)\s*(?:\x1b\[m)?$")
-"""A warning or an error, with the message as last part."""
+"""Log line of a warning or an error; its group is the message."""
 _REFUSED = (
     r"\b{}['\"]?\s+(?:is |are )?(?:ignored|not valid|invalid|not supported|not correct|should be|must be)\b"
 )
@@ -17,7 +17,7 @@ def ignored(log: Iterable[str], options: Mapping[str, str]) -> str:
 
     Args:
         log: Lines of a process that created a session.
-        options: Options of execution providers, with their display names.
+        options: Display names of execution providers' options, by option.
     """
     # Some messages spell a name in words: "Htp performance mode not valid."
     refused = {

@@ -1,4 +1,4 @@
-"""The machine that trials run on, or the container that is emulated on it: read once a session, passed on as data."""
+"""The machine that trials run on, or the container that is emulated on it: read once per session and passed on."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def memory_bytes() -> int:
 
 
 class Machine:
-    """This machine.
+    """The machine that trials run on.
 
     Args:
-        pod: The container that is emulated around each trial; None for none.
+        pod: Size of the container that is emulated around each trial; None for no container.
         browser: The user's options for the browser.
-        remote: A remote browser for the pages of trials; None starts a local one for each.
+        remote: A remote browser for the pages of trials; None starts a local browser for each trial.
         elsewhere: The machine of a remote interpreter; None for this machine. Its sensors and free memory are unknown.
 
     Attributes:
         host: The hardware of the machine.
         pod: The emulated container.
-        trials: Replacement of ``runner.run``, with its arguments except the machine, for a simulation; None for real
-            trials.
+        trials: Replacement for ``runner.run`` in a simulation, with the same arguments except the machine; None for
+            real trials.
 
     Raises:
         UsageError: The container cannot be emulated on this system.
@@ -71,7 +71,7 @@ class Machine:
 
     @cached_property
     def trial_host(self) -> Host:
-        """The machine as trials see it: a remote browser, or an emulated pod, which is smaller."""
+        """The machine as trials see it: a remote browser's device, or this machine limited to an emulated pod."""
         if self.remote is not None and self.remote.hello is not None:
             from ortune.targets.browser.remote import described  # brings an HTTP server
 
@@ -95,7 +95,7 @@ class Machine:
 
     @cached_property
     def topology(self) -> platform.Topology:
-        """Kinds of cores, NUMA nodes and the governor."""
+        """Kinds of cores, NUMA nodes and the frequency governor."""
         return platform.Topology() if self.elsewhere else platform.topology()
 
     @cached_property
@@ -109,7 +109,7 @@ class Machine:
         return {} if self.elsewhere else platform.allocators()
 
     def sensors(self) -> platform.SensorSnapshot:
-        """Return the current sensors; in an emulated pod, with the pod's throttling."""
+        """Return the current sensor readings; in an emulated pod, with the pod's throttling."""
         if self.elsewhere:
             return platform.SensorSnapshot()
         now = platform.read_sensors()
@@ -117,11 +117,11 @@ class Machine:
         return replace(now, throttling=throttling) if throttling else now
 
     def pause(self, seconds: float) -> None:
-        """Sleep while no work of ortune runs."""
+        """Sleep for a number of seconds, during which ortune runs nothing."""
         time.sleep(seconds)
 
     def taken_cpus(self, since: platform.SensorSnapshot) -> float | None:
-        """Return the CPUs used by other programs since a snapshot, less those closed to trials; None if unknown."""
+        """Return how many CPUs that trials may use other programs used since a snapshot; None if unknown."""
         used = platform.between(since, self.sensors())
         if used.others_cpu_us is None or not used.elapsed_ns:
             return None
@@ -134,7 +134,7 @@ class Machine:
         return None if self.elsewhere else platform.memory_left_bytes()
 
     def most_alive(self, peak_bytes: int | None) -> int:
-        """Return how many processes of that peak memory may be alive at once."""
+        """Return how many processes with a given peak memory may be alive at once."""
         if self.pod_bytes is not None:
             return 1
         if self.remote is not None:
@@ -158,10 +158,10 @@ def over_memory(
     """Return how far a process exceeds its memory limits, in words; "" if it does not.
 
     Args:
-        held_bytes: Bytes of the process.
-        share: Share of the free memory that it and the others may use together.
-        others_bytes: Bytes of the others in its group.
-        limit_bytes: Its own fixed limit; None without one.
+        held_bytes: Memory of the process in bytes.
+        share: Fraction of the free memory that the process and the others in its group may use together.
+        others_bytes: Memory of the others in the group in bytes.
+        limit_bytes: Fixed limit of the process in bytes; None if there is none.
     """
     left = platform.memory_left_bytes()
     # A share of all that the group could hold, less the others' part: with 8 GiB left, 2 held here, 1 by
@@ -182,7 +182,7 @@ def over_memory(
 
 
 def short_of_memory(needed_bytes: int, share: float) -> str:
-    """Return the sentence that a step needs more than a share of the free memory; "" if it fits."""
+    """Return a message if a step needs more than a fraction of the free memory; "" if it does not."""
     left = platform.memory_left_bytes()
     if left is None or needed_bytes <= share * left:
         return ""

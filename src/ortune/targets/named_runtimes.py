@@ -1,4 +1,4 @@
-"""Runtimes by the value of ``--runtime``: those of this machine, and releases that are sent to another machine."""
+"""Finds runtimes by the value of ``--runtime``: runtimes of this machine, and releases sent to another machine."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ortune.runtimes.runtimes import SearchedPlace, described, interpreter, prob
 from ortune.targets.remote_process import RelayLost, RemoteChild
 
 _ANSWER_S = 600.0
-"""Seconds for each answer of the other machine, which receives about 40 MB the first time."""
+"""Time limit in seconds for each response of the other machine, which receives about 40 MB the first time."""
 _LOOK_S = 300.0
-"""Seconds for unpacking and importing the build there."""
+"""Time limit in seconds for unpacking and importing the build on the other machine."""
 _OUTPUT_BYTES = 4 << 20
-"""Maximum bytes kept from the end of the lines and of the log of the other machine."""
+"""Maximum bytes that are kept from the end of the other machine's output and of its log."""
 _sent_before: dict[tuple[str, str], Runtime] = {}
 _there: dict[str, Runtime] = {}  # by interpreter: each start of one is a connection
 
 
 def prepare(named: str, say: Callable[[str], None]) -> None:
-    """Install or send the runtime of a name, which is done once; do nothing for the path of an interpreter.
+    """Install or send a named runtime, unless this was done before; do nothing for the path of an interpreter.
 
     Raises:
-        RuntimeNotFound, UsageError: It cannot be installed or sent.
+        RuntimeNotFound, UsageError: The runtime cannot be installed or sent.
     """
     if split_placed(named)[0] or (assigned_host.assigned.get() is not None and sendable(named) is not None):
         find(named, say)
@@ -46,10 +46,10 @@ def prepare(named: str, say: Callable[[str], None]) -> None:
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     """Return the runtime that ``--runtime`` names, installing or sending it if necessary, or the user's own.
 
-    The name of a release is one of the assigned host of a cluster if there is one.
+    If a cluster host is assigned, the name of a release means this release on that host.
 
     Raises:
-        RuntimeNotFound, UsageError: It cannot be installed or sent, is not usable, or none was found.
+        RuntimeNotFound, UsageError: The runtime cannot be installed, sent or used, or no runtime was found.
     """
     release, python = split_placed(named or "")
     host = assigned_host.assigned.get()
@@ -61,7 +61,7 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
 
 
 def _sent(release: str, python: str, named: str, say: Callable[[str], None]) -> Runtime:
-    """Return a release on another machine, after it was sent there and imported.
+    """Send a release to another machine, import it there, and return it as a runtime.
 
     Args:
         release: Name of the release, or path of its wheel.
@@ -99,7 +99,7 @@ def _sent(release: str, python: str, named: str, say: Callable[[str], None]) -> 
 
 
 def _look(python: str, archive: Path, where: str) -> ProbeReport:
-    """Return what an interpreter of another machine finds in a build that is sent to it."""
+    """Send a build to an interpreter of another machine, and return its report on the build."""
     with tempfile.TemporaryDirectory(prefix="ortune-") as folder, Path(folder, "log").open("w+b") as log:
         child = RemoteChild(python, log=log, folder=Path(folder), limit_s=_ANSWER_S)
         try:
@@ -115,7 +115,7 @@ def _look(python: str, archive: Path, where: str) -> ProbeReport:
 
 
 def _output(child: RemoteChild) -> tuple[bytes, str]:
-    """Return the last lines of a process, and how it ended, in words."""
+    """Return the last lines that a process printed, and a description of how it ended."""
     lines, output = child.lines(), bytearray()
     deadline_s = monotonic.now_s() + _LOOK_S
     while True:

@@ -1,4 +1,4 @@
-"""The processes of a recorded application, played together: all begin when the last of them is ready."""
+"""Plays the processes of a recorded application together: all begin when the last process is ready."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def play(
     """Play an application once.
 
     Args:
-        requests: One for each process.
-        variables: The environment variables of each.
+        requests: The request of each process.
+        variables: The environment variables of each process, in the same order.
         runtime: Runtime with the ONNX Runtime to use.
-        folder: A new folder for their logs.
+        folder: A new folder for the logs.
         scratch: Folder of this invocation.
-        limits: Time and memory of each.
-        stop: Callback that is polled before they begin.
+        limits: Time and memory limits of each process.
+        stop: Callback that is polled before the processes begin; True stops them.
 
     Returns:
-        The result of each; the first error of one; None after a stop.
+        The results of all processes; the first error if any process failed; None if stopped.
     """
     workers: list[Worker] = []
     try:

@@ -50,10 +50,10 @@ class ProcessRunner(Worker):
 
     Args:
         task: The trial.
-        settings: The plan's.
+        settings: The plan's settings.
         machine: Machine of the trial.
-        group: All runners alive at the same time, itself included. If there are others, it must sleep between its
-            turns.
+        group: All runners that are alive at the same time, including this one. If there are others, the process sleeps
+            between its turns.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ProcessRunner(Worker):
 
     @property
     def others_bytes(self) -> int:
-        """Bytes of memory of the others in its group; only one grows at a time, except during loading."""
+        """Memory of the other runners in its group in bytes; except during loading, only one runner grows at a time."""
         return sum(other.held_bytes for other in self.group if other is not self)
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class ProcessRunner(Worker):
         self.send(self.request(settings))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
-        """Return the first request of a process."""
+        """Return the request that the process gets first."""
         task = self.task
         provider = providers.find(task.plan.provider_names[0])
         return msgspec.structs.replace(
@@ -106,7 +106,7 @@ class ProcessRunner(Worker):
         )
 
     def loaded(self) -> bool:
-        """Wait a moment; return whether the process has loaded the model, or failed to, and sleeps."""
+        """Wait briefly; return whether the process has loaded the model and sleeps, or has failed."""
         if self.live and self.follow(Loaded, POLL_LOADING_S):
             self._require_options()
             self._rest()
@@ -114,21 +114,21 @@ class ProcessRunner(Worker):
         return not self.live
 
     def warm(self) -> None:
-        """Run once and warm up, as its turn."""
+        """Run each case once and warm up, as one turn."""
         self._look_there()
         self._turn(Warm())
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Time a batch of runs in its turn."""
+        """Time a batch of runs after some untimed runs, as one turn."""
         self._turn(Batch(runs=runs, unmeasured=unmeasured))
 
     def finish(self) -> None:
-        """Report, as its last turn."""
+        """Get the report of the process, as its last turn."""
         self._look_there()
         self._turn(Finish(), TrialDone)
 
     def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
-        """Return the outcome, after it is closed."""
+        """Return the outcome, after the process was closed."""
         end = self.end
         failed = self.failed(end.read_back if isinstance(end, TrialDone) else ())
         if failed is not None:
@@ -152,7 +152,7 @@ class ProcessRunner(Worker):
         )
 
     def failed(self, read_back: Iterable[ReadBack]) -> Failed | None:
-        """Return the failure, after it has ended; None if there is none.
+        """Return the failure of the process, which has ended; None if there is none.
 
         Args:
             read_back: Settings as they were in effect.
@@ -175,7 +175,7 @@ class ProcessRunner(Worker):
         )
 
     def _look_there(self) -> None:
-        """Read the sensors of another machine, whose process is still alive."""
+        """Read the sensors of the remote machine, if the process runs on one and is still alive."""
         if (
             self.live
             and isinstance(self.child, RemoteChild)
@@ -194,7 +194,7 @@ class ProcessRunner(Worker):
             self.close()
 
     def _memory_trouble(self) -> str:
-        """Return how far it exceeds its memory limits; "" if not, or if another process that is loading is larger."""
+        """Return how far the process exceeds its memory limits; "" if not, or if a larger process is also loading."""
         loading = [
             process
             for process in self.group

@@ -1,6 +1,7 @@
-"""A worker under an interpreter that sees no files of this machine: its files travel through stdin and stdout.
+"""Runs a worker under an interpreter that cannot read this machine's files: they are sent through stdin and stdout.
 
-``worker/relay.py`` is the other end. The worker there is the same, and speaks the same lines.
+``worker/relay.py`` runs at the other end of the connection. The worker and its protocol are the same as on this
+machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ortune.records import ToolRequest, TrialError, TrialRequest
 from ortune.runtimes.environment import clean_environment
 
 _FOLDER = "//ortune-relay//"
-"""Placeholder for the remote folder in messages, as ``worker/relay.py`` has it."""
+"""Placeholder for the remote folder in messages, the same as in ``worker/relay.py``."""
 _OUTPUT = "output"
 _PROGRAM, _PACKAGES = "ortune-worker.pyz", "packages.zip"
 _CHUNK = 1 << 20
@@ -47,11 +48,11 @@ class _Said(msgspec.Struct, kw_only=True):
 
     Attributes:
         relay: Kind of the message.
-        wanted: Whether the content of a file is not there yet.
-        path: Index of the requested output, and the parts of the name below it.
+        wanted: Whether the relay needs the content of a file.
+        path: Index of the requested output, followed by the parts of the file's path.
         first: Whether the piece is the first of its file.
-        data: The piece, in base64.
-        texts: Files of /proc and /sys, by their paths.
+        data: The piece, in base64 in the JSON line.
+        texts: Contents of files in /proc and /sys, by path.
     """
 
     relay: Annotated[str, msgspec.Meta(max_length=20)]
@@ -71,17 +72,17 @@ class RelayLost(Exception):
 
 
 class ProcessEnded(RelayLost):
-    """The remote process ended; its last messages are among its lines."""
+    """The remote process ended; its last messages can still be read from its lines."""
 
 
 class RemoteChild(launcher.Child):
     """A process with a remote interpreter, used like a local one.
 
     Args:
-        python: The command with the stdin and stdout of a Python.
-        log: File for its stderr.
-        folder: The working directory of the command here.
-        limit_s: Time limit in seconds for an answer of the relay.
+        python: A command whose stdin and stdout are those of a Python interpreter.
+        log: File for the command's stderr.
+        folder: Working directory of the command on this machine.
+        limit_s: Time limit in seconds for each response of the relay.
 
     Raises:
         OSError: The command cannot be started.
@@ -104,9 +105,9 @@ class RemoteChild(launcher.Child):
 
         Args:
             program: The worker's zipapp.
-            arguments: Arguments of its command line.
+            arguments: Command-line arguments of the worker.
             variables: Environment variables to add.
-            packed: Archive of packages that it imports before those of the interpreter; "" for none.
+            packed: Archive of packages that take precedence over the interpreter's packages; "" for none.
 
         Raises:
             RelayLost: There is no Python on the other machine, or it does not answer.
@@ -130,7 +131,7 @@ class RemoteChild(launcher.Child):
         """Send the files of a request; return the request with the remote paths.
 
         Raises:
-            RelayLost: The other end does not answer.
+            RelayLost: The relay does not answer.
         """
         feeds = tuple(
             msgspec.structs.replace(feed, path=self._folder(Path(feed.path), f"feeds/{number}"))
@@ -156,7 +157,7 @@ class RemoteChild(launcher.Child):
         )
 
     def sensors(self) -> SensorSnapshot | None:
-        """Return the other machine's current sensors; None if it does not answer."""
+        """Return the other machine's current sensor readings; None if the relay does not answer."""
         self._tell("sensors")
         try:
             return platform.remote_sensors(self._answer("sensors").texts)
@@ -168,7 +169,7 @@ class RemoteChild(launcher.Child):
         self._tell("sleep" if stop else "wake")
 
     def end(self) -> int:
-        """End the process; the relay notices that its stdin closed, and removes the files it received."""
+        """End the process and return its exit code; the relay then removes the files that it received."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -176,7 +177,7 @@ class RemoteChild(launcher.Child):
         return super().end()
 
     def lines(self) -> queue.Queue[bytes | None]:
-        """Return the queue of the worker's lines; its files arrive here before the line that reports its end."""
+        """Return the queue of the worker's lines; the worker's files arrive before the line that reports its end."""
         return self._lines
 
     def _receive(self, said: queue.Queue[bytes | None]) -> None:
@@ -230,7 +231,7 @@ class RemoteChild(launcher.Child):
         self.send(json.dumps({"relay": command, **fields}).encode() + b"\n")
 
     def _answer(self, kind: str) -> _Said:
-        """Return the relay's answer to the last message."""
+        """Return the relay's response to the last command."""
         try:
             answer = self._answers.get(timeout=self._limit_s)
         except queue.Empty:
@@ -240,7 +241,7 @@ class RemoteChild(launcher.Child):
         return answer
 
     def _carry(self, content: bytes | Path, name: str) -> str:
-        """Send one file, unless the relay has it; return its path there."""
+        """Send one file, unless the relay has it already; return its path on the other machine."""
         if isinstance(content, bytes):
             digest, size = hashlib.sha256(content).hexdigest(), len(content)
         else:
@@ -265,7 +266,7 @@ class RemoteChild(launcher.Child):
         return _FOLDER + name
 
     def _model(self, path: Path, folder: str) -> str:
-        """Send a model with its external data, which keeps its relative names; return the model's path there."""
+        """Send a model and its external data under their relative names; return the model's remote path."""
         if path.is_file():
             stat = path.stat()
             for file in _parts(path, stat.st_size, stat.st_mtime_ns):
@@ -273,7 +274,7 @@ class RemoteChild(launcher.Child):
         return f"{_FOLDER}{folder}/{path.name}"
 
     def _written(self, path: str) -> str:
-        """Return the path on the other machine for an output that is later copied here; "" for ""."""
+        """Register an output that is later copied here, and return its path on the other machine; "" for ""."""
         if not path:
             return ""
         place = Path(path)
@@ -285,7 +286,7 @@ class RemoteChild(launcher.Child):
 
 @cache
 def _digest(path: Path, size: int, changed_ns: int) -> str:
-    """Return the digest of a file, cached by size and time, since it is sent to many trials."""
+    """Return the digest of a file, cached by size and time, since the file is sent for many trials."""
     del size, changed_ns
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -22,7 +22,7 @@ class CannotApply(Exception):
 
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
-    """Return every setting of the plan as data for its runner; raises CannotApply."""
+    """Return every setting of the plan as data for the runner; raise CannotApply if a setting cannot be used here."""
     target = targets.target_of(plan)
     return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
 

@@ -21,13 +21,13 @@ def run(
     rng: random.Random | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Outcome, ...] | None:
-    """Run trials to their outcomes. Failures of trials never raise; Ctrl-C passes through after the trials have ended.
+    """Run trials and return their outcomes. Failed trials never raise; Ctrl-C is raised after the trials have ended.
 
     Args:
         tasks: The trials, in the order in which they load.
         machine: Machine of the trials.
-        turns: How they share the time; for a single trial, how it uses its time.
-        rng: Draws the order of the turns.
+        turns: How the trials share the time; for a single trial, the number of its turns and runs.
+        rng: Random generator for the order of the turns.
         stop: Callback that is polled before every turn.
 
     Returns:

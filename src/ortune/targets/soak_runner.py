@@ -12,7 +12,7 @@ from ortune.targets.soaking import Soaking, SoakTask
 
 
 def prepared(wanted: SoakTask, machine: Machine, group: Sequence[Soaking]) -> Soaking | Failed:
-    """Return the process or page, not yet started; Failed if its settings cannot be applied here."""
+    """Return the process or page of a soak, not yet started; Failed if its settings cannot be applied here."""
     plan = wanted.task.plan
     try:
         settings = applied(plan, wanted.task.runtime)

@@ -33,7 +33,8 @@ _COUNTER = "<QQ"
 _COUNTER_FILE = "counter"
 _NODES_FILE = "nodes.csv"
 _NODES_KEY = "session.collect_node_memory_stats_to_file"
-"""Since ONNX Runtime 1.31. A line for each node: name, and bytes of inputs, initializers, outputs and temporaries."""
+"""Session option, available from ONNX Runtime 1.31 on, that names a file with a line for each node: its name, and the
+bytes of inputs, initializers, outputs and temporaries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,8 @@ class SoakTask:
     Attributes:
         task: The trial to run.
         fresh: Inputs with new values in each call.
-        seed: Seed of the order of sizes and of the values.
-        recreate: Number of calls after which sessions are recreated; 0 never.
+        seed: Seed for the order of input sizes and for the input values.
+        recreate: Number of calls after which sessions are recreated; 0 for never.
         trim: Whether the allocator's free pages are returned after each turn.
         nodes: Whether ONNX Runtime records the memory of each node.
     """
@@ -61,8 +62,8 @@ class Soaking(ProcessRunner):
     """A soak process, from its start to its last message.
 
     Attributes:
-        points: Its memory so far.
-        done: Its last message; None before, and if it failed.
+        points: Memory of the process after each turn so far.
+        done: The last message of the process; None before it, and if the process failed.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Soaking(ProcessRunner):
         super().open(settings, ("soak", *arguments))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
-        """Return its first request."""
+        """Return the request that the process gets first."""
         trial = super().request(settings)
         assert isinstance(trial, TrialRequest)
         wanted = self.wanted
@@ -96,20 +97,20 @@ class Soaking(ProcessRunner):
         )
 
     def turn(self, calls: int, starts_ns: tuple[int, ...] = ()) -> None:
-        """Make calls, as its turn, and record the memory after them."""
+        """Make a number of calls as one turn, and record the memory after them."""
         self._turn(SoakTurn(calls=calls, starts_ns=starts_ns), SoakPoint)
         if self.live and isinstance(self.answer, SoakPoint):
             self.points.append(self.answer)
 
     def conclude(self) -> None:
-        """Report and end."""
+        """Get the final report of the process, and let it end."""
         self._turn(Finish(), SoakDone)
         if isinstance(self.end, SoakDone):
             self.done = self.end
 
     @property
     def counted(self) -> tuple[int, int] | None:
-        """Number of calls and the index of the last one's size, also of a process that was killed; None if none was."""
+        """Number of calls and index of the last call's size, even after the process was killed; None without calls."""
         path = self.folder / _COUNTER_FILE
         data = path.read_bytes() if path.is_file() else b""
         if len(data) != struct.calcsize(_COUNTER):
@@ -119,7 +120,7 @@ class Soaking(ProcessRunner):
 
     @property
     def nodes(self) -> tuple[NodeMemory, ...]:
-        """The memory of each node, the most first; () if this release of ONNX Runtime does not record it."""
+        """The memory of each node, largest first; () if this release of ONNX Runtime does not record it."""
         path = self.folder / _NODES_FILE
         lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
         found = []
@@ -147,7 +148,7 @@ class SoakingPlayer(Worker):
     """One process of a recorded application, which plays its steps repeatedly.
 
     Attributes:
-        points: Its memory so far.
+        points: Memory of the process after each turn so far.
     """
 
     def __init__(self, runtime: Runtime, folder: Path, scratch: Path, limits: Limits) -> None:
@@ -155,13 +156,13 @@ class SoakingPlayer(Worker):
         self.points: list[SoakPoint] = []
 
     def begin(self, variables: tuple[Applied, ...], request: PlaySoakRequest) -> None:
-        """Start it."""
+        """Start the process and send the request."""
         self.open(variables, ("play-soak",))
         if self.live:
             self.send(request)
 
     def turn(self, rounds: int) -> None:
-        """Play all steps so often, in its turn, and record its memory after that."""
+        """Play all steps a number of times as one turn, and record the memory after that."""
         if not self.live:
             return
         self.send(SoakTurn(calls=rounds))
@@ -169,7 +170,7 @@ class SoakingPlayer(Worker):
             self.points.append(self.answer)
 
     def conclude(self) -> None:
-        """Report and end."""
+        """Get the final report of the process, and let it end."""
         if self.live:
             self.send(Finish())
             self.follow(SoakDone)

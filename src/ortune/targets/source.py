@@ -1,4 +1,4 @@
-"""Process of a framework: started under its interpreter, and sent requests one by one, or timed as a trial."""
+"""A framework's process under its own interpreter, which gets requests one by one, or is timed as a trial."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ENDING_S = 2.0
 _LOG = "source.log"
 _LOG_BYTES = 16_000
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
-"""A source is exported, checked and timed on the CPU."""
+"""Variables that hide GPUs and reduce logging; a source is exported, checked and timed on the CPU."""
 _DO = {
     "out-of-memory": "free memory, and try again",
     "disk-full": "free disk space, or set TMPDIR",
@@ -51,11 +51,11 @@ _DO = {
 _DOING = {OpenSource: "opening", ExportSource: "exporting", RunSource: "running"}
 _SMALLER = "use a smaller model, or smaller inputs: --shape, --inputs"
 RUN_S = 120.0
-"""Seconds for one run: a loop in a source may never end."""
+"""Time limit of one run in seconds; a loop in a source may never end."""
 _ENDLESS = "check that its loops end; or use smaller inputs: --shape, --inputs"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _COMPILED = "compiled"
-"""Folder for the builds of torch.compile, shared by the trials of one invocation."""
+"""Name of the folder with code from torch.compile, which the trials of one invocation share."""
 
 
 class SourceProcessFailed(OrtuneError):
@@ -70,14 +70,15 @@ class SourceProcessFailed(OrtuneError):
 
 
 class SourceProcess:
-    """One process, alive until it is closed.
+    """One process of a framework, alive until the context is left.
 
     Args:
         python: Interpreter of the process.
-        folder: Its initial working directory, with its log, the only folder that it may write to. Its program is next
-            to the folder, because no process may be started from files that another one could have written.
-        where: Name for errors.
-        limits: Memory; ``run_s`` for each run, and ``load_s`` for any other answer.
+        folder: Initial working directory of the process, with its log; the only folder that it may write to. Its
+            program is next to this folder, because no process may be started from files that another process could
+            have written.
+        where: Name of the source, for errors.
+        limits: Memory limit, and time limits: ``run_s`` for each run, ``load_s`` for any other request.
     """
 
     def __init__(self, python: str, folder: Path, where: str, limits: Limits = Limits(run_s=RUN_S)) -> None:  # noqa: B008
@@ -106,12 +107,12 @@ class SourceProcess:
         self._child.end()
 
     def ask(self, request: SourceRequest, answer: type[Answer]) -> Answer:
-        """Send a request and wait for its answer; the process sleeps from then on until the next one.
+        """Send a request and return the result; the process is then stopped until the next request.
 
-        While stopped it cannot change the files that it wrote, which may then be read safely.
+        A stopped process cannot change the files that it wrote, so they can be read safely.
 
         Raises:
-            SourceProcessFailed: It was refused, failed, or ended the process.
+            SourceProcessFailed: The request was refused, failed, or ended the process.
         """
         self._child.sleep(False)
         self._child.send(msgspec.json.encode(request) + b"\n")
@@ -128,7 +129,7 @@ class SourceProcess:
                 return reply
 
     def copy_out(self, folder: Path, target: Path) -> None:
-        """Copy the files of a folder that the process wrote to another place, since it may still have them open."""
+        """Move files that the process wrote to a new folder, as copies: the process may have the originals open."""
         target.mkdir()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for file in sorted(folder.iterdir()):
@@ -188,7 +189,7 @@ class SourceRunner(ProcessRunner):
         return write_sources(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """Return the environment, with thread counts for libraries that read them only there."""
+        """Return the environment, with thread counts for libraries that read them only from variables."""
         compiler = {
             "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / _COMPILED),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # its helpers would not sleep between turns
@@ -199,7 +200,7 @@ class SourceRunner(ProcessRunner):
         )
 
     def request(self, settings: tuple[Applied, ...]) -> TimeSource:
-        """Return the first request of a process."""
+        """Return the request that the process gets first."""
         side, trial = self.runtime.source, self.task.request
         assert side is not None
         trial = msgspec.structs.replace(trial, applied=(*settings, *trial.applied))
@@ -216,5 +217,5 @@ class SourceRunner(ProcessRunner):
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:
-    """Return the threads of one operator; 0 for the framework's default."""
+    """Return the number of threads within an operator; 0 for the framework's default."""
     return next((int(item.value) for item in settings if item.knob == INTRA_OP.name), 0)

@@ -27,8 +27,8 @@ class Target:
 
     Attributes:
         provider: Properties of the provider.
-        channels: The ways in which settings reach it.
-        of_runtime: Whether it is part of an ONNX Runtime for Python, or can be added to any.
+        channels: The channels through which settings reach the target.
+        of_runtime: Whether the provider is part of an ONNX Runtime for Python, or can be added to one.
     """
 
     provider: Provider
@@ -45,19 +45,19 @@ class Target:
 
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:
-        """Execution providers of its plans; () for the CPU's, which is ONNX Runtime's default."""
+        """Execution providers of the target's plans; () for the CPU provider, which is ONNX Runtime's default."""
         p = self.provider
         return () if p == CPU else (ProviderSpec(name=p.name, options=dict(p.needs)),)
 
     @property
     def default(self) -> Plan:
-        """Base of its plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        """Baseline of the target's plans: the default of ONNX Runtime, of a GPU's provider, or of onnxruntime-web."""
         # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is raced from the CPU.
         own = not self.of_runtime or self.provider.hardware == "gpu"
         return Plan(providers=self.providers) if own else Plan()
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Report whether a runtime, or in a browser the user's one, can run the provider, or why not."""
+        """Report whether a runtime (for a browser's target, the user's browser) can run the provider, or why not."""
         from ortune.runtimes import made
         from ortune.runtimes.local_support import lacking
         from ortune.targets.discover import provider_report
@@ -75,11 +75,11 @@ class Target:
         return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
 
     def why_absent(self, system: str) -> str:
-        """Return one sentence on how to install a provider that a build lacks, on a given ``platform.system()``."""
+        """Return a sentence on how to get the provider, which the build lacks, on a system named as by ``platform``."""
         return f"not in this build; {self.where_it_is(system)}"
 
     def where_it_is(self, system: str) -> str:
-        """Return how to get a provider that a build lacks on a ``platform.system()``, or why that is impossible."""
+        """Return how to get the provider on a system named as by ``platform``, or why that is impossible."""
         from ortune.runtimes.local_support import lacking, systems
 
         p = self.provider
@@ -96,7 +96,7 @@ class Target:
     def runner(
         self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """Return the runner of one trial; ``group`` contains all runners alive at the same time, itself included."""
+        """Return the runner of one trial; ``group`` contains all runners alive at the same time, including this one."""
         from ortune.targets.process import ProcessRunner
 
         return ProcessRunner(task, settings, machine, group)
@@ -106,5 +106,5 @@ class Target:
         return self.provider.name if self.provider.emulated_by(trial.done.devices) else ""
 
     def sensors(self, machine: Machine) -> SensorSnapshot:
-        """Return the sensors, which are read before and after its trials."""
+        """Return the sensor readings, which are recorded before and after the target's trials."""
         return machine.sensors()

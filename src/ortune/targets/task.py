@@ -13,9 +13,9 @@ class Limits:
     """Limits of a trial.
 
     Attributes:
-        load_s: Seconds until the session exists; if several load at once, each one's share.
-        run_s: Seconds for everything afterwards, without the turns of others.
-        memory_share: Largest share of the free memory for the process. The trial is ended beyond it, since in a
+        load_s: Seconds until the session exists; if several trials load at once, only the waits for this trial count.
+        run_s: Seconds for everything afterwards, without the turns of other trials.
+        memory_share: Maximum fraction of the free memory for the process. A trial that exceeds it is ended, since in a
             container the kernel would also end ortune.
     """
 
@@ -32,12 +32,12 @@ class TrialTask:
         plan: The plan, which determines the execution provider and thereby the target.
         runtime: Runtime with the ONNX Runtime to use.
         request: Model, feeds and timing; the plan's settings and providers are added.
-        folder: Folder of its log and its results.
+        folder: Folder for the trial's log and results.
         scratch: Folder of this invocation, for files that trials share.
-        limits: Time and memory.
+        limits: Time and memory limits.
         reference: Folder of outputs for the same inputs, by case, which limits the size of a page's outputs; None if
             there are none yet.
-        caches: Whether it may take seconds at its end to leave compiled code, which makes later trials faster.
+        caches: Whether the trial may take seconds at its end to store compiled code, which makes later trials faster.
     """
 
     plan: Plan

@@ -44,7 +44,7 @@ _DO: Mapping[FailureReason, str] = {
     "run-error": "Pass inputs that the model accepts (--inputs, --shape, --dim), or omit the rewrite.",
 }
 _LOOKING = ("levels", "graphs", "peaks")
-"""Tasks that no rewrite needs."""
+"""Tasks that do not belong to a rewrite."""
 _DO_LOOKING: Mapping[FailureReason, str] = {
     "out-of-memory": "Free memory, and try again.",
     "timeout": "Try again when the machine is idle.",
@@ -57,30 +57,31 @@ for providers other than the CPU's, with drivers in arbitrary files and devices,
 trusts as a program, and for remote interpreters. On systems without a fence, tasks run unconfined: trials open the same
 model without a fence, so refusing would protect nothing."""
 _MADE = "made"
-"""Folder in that of a task's process, for its results."""
+"""Name of the folder for results within the folder of a task's process."""
 _ENDINGS = ("", ".data", ".config")
-"""Suffixes of a result's name: none, of its external data, and of its list of operators."""
+"""Suffixes of a result's files: none for the result itself, those of its external data and of its list of operators."""
 
 _COPIES: Mapping[str, tuple[float, float]] = {
     "quantize-prepare": (6.0, 4.5), "quantize-dynamic": (5.0, 4.5), "quantize-static": (6.0, 4.5),
     "quantize-weights": (2.2, 2.0), "smooth": (4.0, 4.0), "float16": (3.0, 3.0),
 }  # fmt: skip
-"""Peak memory of a task as a multiple of the model's size: below 1 GiB, with weights copied with the model, and above,
-with weights in files. Unknown for other tasks. ``benchmarks/quantize_memory.py`` measures blocks of large products,
-with the results in ``docs/precision.md``. For a transformer above 1 GiB with mostly embeddings, 4.33 were measured for
-dynamic int8 with its preparation, and 1.82 for 4-bit weights. The value of float16 is an estimate."""
+"""Peak memory of a task as a multiple of the model's size: for models below 1 GiB, whose weights are copied with the
+model, and for larger models, whose weights are in files. The peak of other tasks is unknown.
+``benchmarks/quantize_memory.py`` measures blocks of large matrix products; the results are in ``docs/precision.md``.
+For a transformer above 1 GiB with mostly embeddings, 4.33 was measured for dynamic int8 with its preparation, and 1.82
+for 4-bit weights. The value for float16 is an estimate."""
 _IN_FILES_BYTES = 1 << 30
 """Model size from which on quantizers keep weights in files."""
 
 
 def peak_bytes(task: str, model_bytes: int) -> int:
-    """Return the peak memory of a task in bytes; 0 if unknown."""
+    """Return the expected peak memory of a task on a model of a given size, in bytes; 0 if unknown."""
     below, above = _COPIES.get(task, (0.0, 0.0))
     return int((above if model_bytes >= _IN_FILES_BYTES else below) * model_bytes)
 
 
 class ToolFailed(OrtuneError):
-    """The tool process failed, for the same kinds of reasons as a trial."""
+    """The tool process failed; the reason is one of those of trials."""
 
     exit_code = 2
     default_code = "tool"
@@ -106,7 +107,7 @@ class ToolProcess:
         variables: Environment variables to add.
         custom_ops: Shared libraries with custom operators.
         feeds: Inputs for a task that runs the model.
-        limits: Time and memory; only ``load_s`` counts, since a task ends when the model is loaded.
+        limits: Time and memory limits; ``run_s`` is not used, since a task ends when the model is loaded.
     """
 
     runtime: Runtime
@@ -119,7 +120,7 @@ class ToolProcess:
 
     @property
     def identity(self) -> str:
-        """Key that changes if the same task would give another result."""
+        """Key that changes if the same task would give a different result."""
         parts = (
             self.runtime.package,
             self.runtime.ort_version,
@@ -131,11 +132,11 @@ class ToolProcess:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Do one task; see ``rewrites.Tool``.
+        """Run one task; see ``rewrites.Tool``.
 
         Raises:
             ToolFailed: The task failed, with the message of the process or ONNX Runtime; or this machine lacks the
-                memory for it.
+                memory for the task.
         """
         place = f"{task} {source.name}"
         opened = functools.cache(open_model)  # asked for its size, and for its files
@@ -179,7 +180,7 @@ class ToolProcess:
         return end.what
 
     def _answer(self, request: ToolRequest, folder: Path) -> ToolDone | TrialError:
-        """Return the last message of a task's process, which has ended."""
+        """Run a task's process to its end, and return its last message."""
         worker = Worker(self.runtime, folder, self.folder, self.limits)
         try:
             worker.open(request.applied, ["tool"])

@@ -1,7 +1,7 @@
 """Turns of trials that are alive together: one works while the others sleep.
 
-Consecutive trials of a block, seconds apart, would meet different states of a shared machine. Short turns of a few runs
-expose all of them equally to a neighbour's load.
+Consecutive trials of a block, seconds apart, would see different states of a shared machine. Short turns of a few runs
+expose all trials equally to a neighbour's load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Runner(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of this machine's memory that it uses now."""
+        """Bytes of this machine's memory that the runner uses now."""
         ...
 
     def start(self) -> None:
@@ -36,27 +36,27 @@ class Runner(Protocol):
         ...
 
     def loaded(self) -> bool:
-        """Wait a moment; return whether it has loaded the model, or failed to, and sleeps."""
+        """Wait briefly; return whether the runner has loaded the model and sleeps, or has failed."""
         ...
 
     def warm(self) -> None:
-        """Run once and warm up, then sleep."""
+        """Run each case once and warm up, then sleep."""
         ...
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Time a batch of runs after some untimed ones, then sleep."""
+        """Time a batch of runs after some untimed runs, then sleep."""
         ...
 
     def finish(self) -> None:
-        """Report and end."""
+        """Report the measurements and end."""
         ...
 
     def close(self) -> None:
-        """End all of its processes."""
+        """End all processes of the runner."""
         ...
 
     def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
-        """Return the outcome, after it is closed, given the sensors before its first turn and now."""
+        """Return the outcome of the closed runner, given the sensor readings before and after all turns."""
         ...
 
 
@@ -66,7 +66,7 @@ class Turns:
 
     Attributes:
         runs: Timed runs per turn, for each case and caller.
-        unmeasured: Untimed runs before them.
+        unmeasured: Untimed runs before the timed runs of a turn.
         rounds: Turns per trial.
     """
 
@@ -75,20 +75,20 @@ class Turns:
     rounds: int
 
     def describe(self) -> str:
-        """Return a description: "6 turns of 8 runs after 2 unmeasured ones"."""
+        """Return a description, such as "6 turns of 8 runs after 2 unmeasured"."""
         first = f" after {self.unmeasured} unmeasured" if self.unmeasured else ""
         turns, runs = ("turn" if self.rounds == 1 else "turns", "run" if self.runs == 1 else "runs")
         return f"{self.rounds} {turns} of {self.runs} {runs}{first}"
 
 
 ALONE = Turns(runs=0, unmeasured=0, rounds=0)
-"""Loaded and run once."""
+"""Turns of a trial that is only loaded and run once."""
 
 
 def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
     """Start a group; return False if the session was stopped.
 
-    All load at once on all CPUs, so load times are only valid for a single trial.
+    All trials load at once on all CPUs, so load times are only valid for a single trial.
     """
     for runner in runners:
         runner.start()
@@ -103,7 +103,7 @@ def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
 def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
     """Run a loaded group up to its reports; return False if the session was stopped.
 
-    One works at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
+    One trial works at a time. The order of each round is drawn at random, so no trial always follows the same trial.
     """
     for runner in runners:
         if stop():

@@ -53,9 +53,9 @@ Message = (
 )
 """Messages to a process or a page."""
 Last = TrialDone | ToolDone | PlayDone | SoakDone
-"""Last words."""
+"""Final messages of a process or page."""
 Answer = Loaded | TurnOver | SoakPoint | Last
-"""Messages that are waited for."""
+"""Messages that ``follow`` can wait for."""
 _decoder = msgspec.json.Decoder(WorkerMessage | ToolDone | PlayDone | SoakPoint | SoakDone)
 
 
@@ -64,15 +64,15 @@ class Worker:
 
     Args:
         runtime: Runtime with the ONNX Runtime to use.
-        folder: Its working directory, with its log.
+        folder: Working directory of the process, with its log.
         scratch: Folder of this invocation, with the program.
-        limits: Time and memory.
-        limit_bytes: An additional fixed memory limit in bytes; None without one.
+        limits: Time and memory limits.
+        limit_bytes: An additional fixed memory limit in bytes; None for no such limit.
 
     Attributes:
         phase: Current phase of the process.
-        end: Its last message, or the error; None while it is alive.
-        answer: The last expected message.
+        end: The final message, or the error; None while the process is alive.
+        answer: The last message that ``follow`` waited for.
     """
 
     def __init__(
@@ -97,17 +97,17 @@ class Worker:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of this machine's memory that it uses now."""
+        """Bytes of this machine's memory that the process uses now."""
         here = self.child is not None and self.live and self.runtime.host is None
         return held_bytes(self.child.pid) if self.child is not None and here else 0
 
     @property
     def others_bytes(self) -> int:
-        """Bytes of memory of others that share its limit."""
+        """Memory of other processes that share the memory limit, in bytes."""
         return 0
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Start the process with the environment's settings; set ``end`` to the error if that fails."""
+        """Start the process with the settings of its environment; set ``end`` to the error if that fails."""
         # Written first: a disk that is full is no interpreter that cannot be started.
         program = str(self.program()) if self.runtime.host is None else ""
         with (self.folder / LOG).open("wb") as log:
@@ -135,11 +135,11 @@ class Worker:
         return launcher.Child(command, environment=self.environment(settings), folder=self.folder, log=log)
 
     def program(self) -> Path:
-        """Return the path of the program for its interpreter."""
+        """Return the path of the program that the interpreter runs."""
         return write_worker(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """Return its environment."""
+        """Return the environment of the process."""
         return environment(settings)
 
     def send(self, message: Message) -> None:
@@ -179,7 +179,7 @@ class Worker:
         return answer is not None
 
     def close(self) -> None:
-        """End all of its processes."""
+        """End the process and its process group."""
         if self.child is not None:
             self.child.end()
 
@@ -195,7 +195,7 @@ class Worker:
         """Return an error in the current phase.
 
         Raises:
-            assigned_host.HostLost: The cluster host that runs it does not answer, which is not the model's fault.
+            assigned_host.HostLost: The cluster host of the process does not answer, which is not the model's fault.
         """
         assigned_host.require_alive()
         return TrialError(reason=reason, what=what, phase=self.phase)
@@ -226,7 +226,7 @@ class Worker:
         return message if isinstance(message, until | TrialError) else None
 
     def _poll_s(self) -> float:
-        """Return the longest time in seconds until the limits are looked at again."""
+        """Return how many seconds to wait for a message before the limits are checked again."""
         if self.phase != "running":
             return POLL_LOADING_S
         return POLL_TIMED_S if self.timing else POLL_RUNNING_S
@@ -241,7 +241,7 @@ class Worker:
         return None
 
     def _memory_trouble(self) -> str:
-        """Return how far it exceeds its memory limits, in words; "" if it does not."""
+        """Return how far the process exceeds its memory limits, in words; "" if it does not."""
         share, others = self.limits.memory_share, self.others_bytes
         return over_memory(self.held_bytes, share, others_bytes=others, limit_bytes=self.limit_bytes)
 

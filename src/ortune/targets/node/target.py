@@ -41,7 +41,7 @@ class NodeTarget(Target):
     def runner(
         self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """Return a process of Node.js."""
+        """Return the runner of one trial, a process of Node.js."""
         from ortune.targets.node.trial import NodeTrial
 
         return NodeTrial(task, settings, machine, group)
