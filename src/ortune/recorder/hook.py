@@ -554,7 +554,7 @@ class Recorder:
         active: int,
         result: Any,
     ) -> None:
-        """Add a call's inspection (if any) and its thread pool's CPU time to the row; keep references to the outputs."""
+        """Add a call's inspection (if any) and its thread pool's CPU time to the row; keep references to outputs."""
         ints = self.ints
         after_ns = cpu_ns(state.tids)
         alone = active == 1 and state.active == 0

@@ -2,8 +2,8 @@
 
 A target is a provider in ``catalogue/`` and the code that runs trials on it: a process of this machine, or the class
 ``KIND`` in ``target.py`` of the folder that the provider's ``place`` names. ``browser`` is such a folder: its trials
-are pages. The files in this folder are shared by all targets: ``process`` runs a trial as a process of this machine, and
-``runner`` lets trials of any targets take turns.
+are pages. The files in this folder are shared by all targets: ``process`` runs a trial as a process of this machine,
+and ``runner`` lets trials of any targets take turns.
 """
 
 from __future__ import annotations
