@@ -120,6 +120,29 @@ def test_links_out_of_the_bundle_are_refused(linked: str, tmp_path: Path) -> Non
         app.read(path)
 
 
+@pytest.mark.parametrize("linked", ["SHA256SUMS", "ortune.json", "page.html", "models/more.bin"])
+def test_no_link_of_the_bundle_shows_another_file(linked: str, tmp_path: Path) -> None:
+    path = bundle(tmp_path, replaced(tmp_path / "app.ortune"))
+    secret = tmp_path / "secret"
+    secret.write_text("password=hunter2 of somebody\n")
+    for soft in (True, False):
+        place = path / linked
+        kept = place.read_bytes() if place.exists() else None
+        place.unlink(missing_ok=True)
+        (place.symlink_to if soft else place.hardlink_to)(secret)
+        if soft or kept is not None:
+            with pytest.raises(UsageError) as refused:
+                app.read(path)
+            assert "hunter2" not in str(refused.value)
+            assert not soft or "link" in str(refused.value)
+        else:
+            app.read(path)  # no list names it, so it is not read
+        place.unlink()
+        if kept is not None:
+            place.write_bytes(kept)
+    assert secret.read_text() == "password=hunter2 of somebody\n"
+
+
 def test_a_model_for_another_cpu_is_not_used_here(tmp_path: Path) -> None:
     path = tmp_path / "app.ortune"
     bundle(tmp_path, replaced(path, hardware_bound=True), ort_versions=["1.2.3"])

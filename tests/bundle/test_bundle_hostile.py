@@ -261,3 +261,26 @@ def test_a_link_out_of_the_bundle_is_refused_without_a_word_of_its_content(
     with pytest.raises(UsageError) as refused:
         ortune.load(bundle)
     assert "hunter2" not in printed(refused)
+
+
+@pytest.mark.parametrize("name", ["SHA256SUMS", "ortune.json", "report.html"])
+@pytest.mark.parametrize("opened", ["load", "compare"])
+def test_a_hard_link_shows_and_changes_nothing_of_its_file(
+    bundle: Path, tmp_path: Path, name: str, opened: str
+) -> None:
+    """An archive can contain hard links, and no check of paths finds them."""
+    secret = tmp_path / "secret"
+    secret.write_text("password=hunter2 of somebody\n")
+    (bundle / name).unlink()
+    (bundle / name).hardlink_to(secret)
+    try:
+        if opened == "load":
+            ortune.load(bundle)
+        else:
+            resolve_side(SideText(text=str(bundle)), common=Plan(), scratch=tmp_path)
+    except UsageError as error:
+        assert "hunter2" not in str(error)
+        assert name != "report.html"  # a page is for people, and is not read
+    else:
+        assert name == "report.html"
+    assert secret.read_text() == "password=hunter2 of somebody\n"
