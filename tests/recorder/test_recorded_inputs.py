@@ -16,6 +16,7 @@ from programs import recorded, written
 from facts import facts
 from onnx_text import model_of
 from ortune import files
+from ortune.recorder import values
 from ortune.records import RecordedTensor, RecordedValues, RecordedWorkload, Recording
 from within import program
 
@@ -48,10 +49,22 @@ def bench(folder: Path, recording: Recording) -> tuple[int, str, str]:
 
 
 def test_inputs_of_the_first_calls_are_recorded_and_equal_ones_once(recording: Recording) -> None:
-    sizes = [{value.name: value for value in values.inputs}["s"] for values in recording.values]
+    sizes = [{value.name: value for value in each.inputs}["s"] for each in recording.values]
     assert [value.dtype for value in sizes] == ["int64", "int64"]
     assert [np.frombuffer(value.data, "<i8").tolist() for value in sizes] == [[1, 2], [2, 1]]
-    assert {values.model for values in recording.values} == {0}
+    assert {each.model for each in recording.values} == {0}
+
+
+def test_a_truncated_call_of_one_process_costs_the_others_nothing(tmp_path: Path) -> None:
+    head = (
+        json.dumps({"row": 1, "inputs": [["x", "<f4", [2]]], "outputs": [["y", "<f4", [1]]]}).encode() + b"\n"
+    )
+    whole = head + np.float32([1, 2, 3]).tobytes()
+    for name, content in (("1", whole + whole[:-4]), ("2", whole)):
+        (tmp_path / f"{name}.values").write_bytes(content)
+        (tmp_path / f"{name}.log").write_bytes(b"")
+    found = list(values.calls(tmp_path))
+    assert [call.inputs["x"].tolist() for call in found] == [[1, 2], [1, 2]]
 
 
 def test_they_are_played_where_generated_ones_do_not_run(recording: Recording, tmp_path: Path) -> None:

@@ -47,27 +47,32 @@ class CallValues:
 
 
 def calls(folder: Path) -> Iterator[CallValues]:
-    """Yield the calls of all processes whose values were stored; a truncated last call is skipped."""
+    """Yield the calls of all processes whose values were stored; a truncated last call of a process is skipped."""
     for path in sorted(folder.glob("*.values")):
-        models = _models(path.with_suffix(".log"))
-        data, at = files.read(path), 0
-        while (end := data.find(b"\n", at)) >= 0:
-            head = json.loads(data[at:end])
-            at = end + 1
-            arrays = []
-            for dtype, shape in [each[-2:] for each in (*head["inputs"], *head["outputs"])]:
-                size = int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
-                if at + size > len(data):
-                    return
-                arrays.append(np.frombuffer(data, dtype, size // np.dtype(dtype).itemsize, at).reshape(shape))
-                at += size
-            names = [each[0] for each in head["inputs"]]
-            yield CallValues(
-                row=head["row"],
-                model=models.get(head["row"], ""),
-                inputs=dict(zip(names, arrays, strict=False)),
-                outputs=tuple(arrays[len(names) :]),
-            )
+        yield from _calls_of(path)
+
+
+def _calls_of(path: Path) -> Iterator[CallValues]:
+    """Yield the calls of one process."""
+    models = _models(path.with_suffix(".log"))
+    data, at = files.read(path), 0
+    while (end := data.find(b"\n", at)) >= 0:
+        head = json.loads(data[at:end])
+        at = end + 1
+        arrays = []
+        for dtype, shape in [each[-2:] for each in (*head["inputs"], *head["outputs"])]:
+            size = int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
+            if at + size > len(data):
+                return
+            arrays.append(np.frombuffer(data, dtype, size // np.dtype(dtype).itemsize, at).reshape(shape))
+            at += size
+        names = [each[0] for each in head["inputs"]]
+        yield CallValues(
+            row=head["row"],
+            model=models.get(head["row"], ""),
+            inputs=dict(zip(names, arrays, strict=False)),
+            outputs=tuple(arrays[len(names) :]),
+        )
 
 
 def inputs_of(folder: Path, models: Sequence[RecordedModel], most: int) -> tuple[RecordedValues, ...]:

@@ -27,7 +27,7 @@ from ortune.records import (
     Recording,
 )
 from ortune.stats.tails import minimum_requests
-from ortune.verbs.bench import arrival_words
+from ortune.verbs.bench import arrival_words, words
 from ortune.verbs.bench.result import BenchResult
 from within import program
 
@@ -155,3 +155,9 @@ def test_rows_of_other_benches_have_no_load() -> None:
     )  # fmt: skip
     result = BenchResult(side=None, rows=(row,), processes=(), load="")  # type: ignore[arg-type]
     assert arrival_words.rows(row, result) == [] and not arrival_words.no_latency(row, result)
+
+
+def test_no_gap_sets_the_throughput_of_calls_at_a_given_rate(result: BenchResult) -> None:
+    # The calls of a recorded application have a gap, which is not played at a given rate.
+    recorded = msgspec.structs.replace(result, gap_ns=100 * MS)
+    assert "gap" not in str(words.figures(recorded.rows[0], recorded))

@@ -53,8 +53,9 @@ def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     """Return a row (name, value, interval or why there is none) for each metric of one shape."""
-    # A gap shorter than the request itself is not what keeps the throughput down.
-    apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
+    # A gap shorter than the request does not set the throughput, and calls at given times have no gap.
+    gap_ns = 0 if result.arrivals or result.gap_ns <= row.median_ns.value else result.gap_ns
+    apart = f" (set by the gap of {gap_ns / 1e6:g} ms)" if gap_ns else ""
     rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
     rows += arrival_words.rows(row, result)
     rows += [("event-loop delay p99", *time(row.event_loop_ns))] if row.event_loop_ns else []
