@@ -54,3 +54,11 @@ def rows(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
         ("offered load", f"{100 * load.offered_share:.0f} %", "of what the callers can serve"),
         ("generator", f"{100 * load.own_cpu_share:.1f} %", "of one CPU"),
     ]
+
+
+def by_gap(row: BenchRow, result: BenchResult) -> str:
+    """Return the remark that the gap between requests sets the throughput; empty if it does not."""
+    # A gap shorter than the request does not, and calls at given times have no gap.
+    if result.arrivals or result.gap_ns <= row.median_ns.value:
+        return ""
+    return f" (set by the gap of {result.gap_ns / 1e6:g} ms)"

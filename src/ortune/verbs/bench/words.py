@@ -53,13 +53,8 @@ def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     """Return a row (name, value, interval or why there is none) for each metric of one shape."""
-    # A gap shorter than the request does not set the throughput, and calls at given times have no gap.
-    gap_ns = 0 if result.arrivals or result.gap_ns <= row.median_ns.value else result.gap_ns
-    apart = f" (set by the gap of {gap_ns / 1e6:g} ms)" if gap_ns else ""
-    rows = [
-        *([] if arrival_words.no_latency(row, result) else _latency(row, result)),
-        *arrival_words.rows(row, result),
-    ]
+    rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
+    rows += arrival_words.rows(row, result)
     rows += [("event-loop delay p99", *time(row.event_loop_ns))] if row.event_loop_ns else []
     rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
     rows += peak_memory(row, result)
@@ -67,8 +62,8 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     if row.first_load_ns is not None:
         rows.append((FIRST_LOAD, duration(row.first_load_ns), SINGLE))
     rows.append(("first run", *time(row.first_run_ns)))
-    rate, interval = throughput(row.throughput_per_s)
-    return [*rows, ("throughput", rate, interval + apart)]
+    value, interval = throughput(row.throughput_per_s)
+    return [*rows, ("throughput", value, f"{interval}{arrival_words.by_gap(row, result)}")]
 
 
 def _latency(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
