@@ -89,6 +89,15 @@ def test_what_is_not_a_model_is_said_clearly(tmp_path: Path, content: bytes, wha
     assert do in caught.value.do
 
 
+def test_text_in_the_place_of_a_model_is_not_quoted(tmp_path: Path) -> None:
+    """In a bundle, a hard link may stand for any file."""
+    path = tmp_path / "m.onnx"
+    path.write_text("password=hunter2 of somebody\n")
+    with pytest.raises(ModelError) as refused:
+        open_model(path)
+    assert "hunter2" not in f"{refused.value.what} {refused.value.do}"
+
+
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
     saved(matmul_model(), tmp_path / "inside.onnx")
     with pytest.raises(ModelError, match="folder") as caught:

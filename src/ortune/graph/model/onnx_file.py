@@ -127,11 +127,10 @@ def _refuse_other_formats(buffer: mmap.mmap, where: str) -> None:
             do="The download returned a page instead of the file (a login, a licence or an error); open it, "
             "and use the address of the raw file.",
         )
-    # The first fields of a model are numbers or lengths, never only readable text.
+    # The first fields of a model are numbers or lengths, never only readable text. The text is not quoted: in a
+    # bundle, a hard link may stand for any file of the user's.
     if all(byte >= 0x20 or byte in b"\t\r\n" for byte in head) and _is_utf8(head):
-        raise ModelError(
-            f"This is not an ONNX model: it is text ({_quote(head)}).", where=where, do=_EXPORT_AGAIN
-        )
+        raise ModelError("This is not an ONNX model: it is text.", where=where, do=_EXPORT_AGAIN)
     # Field numbers from 16 on take two bytes; a first byte below 0x80 is the whole key.
     if head[0] < 0x80 and (head[0] >> 3, head[0] & 7) not in _MODEL_FIELDS:
         raise ModelError(
@@ -157,8 +156,3 @@ def _is_utf8(head: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _quote(head: bytes) -> str:
-    line = head.decode(errors="replace").split("\n", 1)[0].strip()
-    return repr(line if len(line) <= 40 else line[:40] + "...")
