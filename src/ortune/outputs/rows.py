@@ -49,9 +49,9 @@ def compare_rows(
 ) -> None:
     """Compare each row with its counterpart, which may be at a different position along the free axis.
 
-    1 % of the rows may remain unmatched, but at least one row if there are four or more (two or more if all
-    floating-point outputs agree), since a box near the threshold may be added or dropped. The number of rows may
-    therefore differ too.
+    Up to 1 % of the rows may be unmatched. With four or more rows (two or more if all floating-point outputs agree),
+    one unmatched row is always allowed, because a detection near the score threshold may appear or disappear. The
+    number of rows may therefore differ too.
 
     Args:
         report: Receives the findings.
@@ -59,7 +59,8 @@ def compare_rows(
         roles: Role of each axis.
         arrays: Reference and candidate.
         types: Their ONNX types.
-        limit: Largest difference of matching floating-point elements, as a fraction of their column's largest element.
+        limit: Largest allowed difference of matching floating-point elements, as a fraction of their column's largest
+            element.
     """
     scores_agree = report.floats > 0 and not report.what
     is_float = family(types[0]) == "float"

@@ -157,13 +157,13 @@ class NotFinite(Record, frozen=True, kw_only=True):
     """Origin of the non-finite values of a side.
 
     Attributes:
-        node: The node that produces the first such value, upstream of an output if an output is affected. If a NaN
-            results from infinities that an earlier node computed, this is the earlier node.
+        node: The first node that produces such a value. If an output of the model is affected, only nodes upstream of
+            it are considered. If a NaN results from infinities that an earlier node computed, this is the earlier node.
         infinity: How that node computed infinities from finite operands.
         onnx_type: The element type of the value of ``node``.
         nan_node: The node that computes NaN from these infinities; None if there is none, or it is the same node.
-        n_nan, n_inf, size: Number of NaN, infinite and all elements of the value of ``node``.
-        weight: Non-finite stored values that feed this node or an earlier one; "" for none.
+        n_nan, n_inf, size: Numbers of NaN and infinite elements in the value of ``node``, and of all its elements.
+        weight: Name of the stored tensor with non-finite values that feeds this node or an earlier one; "" if none.
         weight_type, weight_n_nan, weight_n_inf: ONNX type of ``weight``, and its numbers of NaN and infinite elements.
         reaches: Whether an output of the model is affected.
         input: The model's input that feeds this node or an earlier one and is not finite itself; "" for none.

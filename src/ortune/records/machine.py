@@ -162,10 +162,11 @@ class Sensors(Record, frozen=True, kw_only=True):
 
     @property
     def waited_us(self) -> int | None:
-        """Upper bound of the time in which a task waited for a CPU used by another program; None if unknown.
+        """Upper bound on the time in which a task waited for a CPU used by another program; None if unknown.
 
-        It is at most the CPU time of other programs, because trials that take turns also wait for each other: with
-        short turns, tasks waited 40 % of the time on a machine of which other programs used 0.5 %.
+        It is capped at the CPU time of other programs, because the measured waiting time also includes trials that
+        wait for each other: with short turns, tasks waited 40 % of the time although other programs used 0.5 % of the
+        machine.
         """
         if self.psi_cpu_some_us is None or self.others_cpu_us is None:
             return self.psi_cpu_some_us

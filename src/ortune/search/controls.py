@@ -106,7 +106,7 @@ def _selectable_statistics(blocks: Sequence[Block]) -> Sequence[str]:
 
 
 def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, float]:
-    """Return the robust variance of a round's log(identical / base) within its block, and the rounds in a block."""
+    """Return a robust variance of log(identical / base) per round within blocks, and the mean number of rounds."""
     off: list[float] = []
     counts = []
     for ours, theirs in pairs(blocks, IDENTICAL):

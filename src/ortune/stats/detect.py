@@ -130,17 +130,18 @@ def more_blocks(
     """Estimate how many further blocks would resolve the verdict "inconclusive".
 
     This is the smaller of two numbers: enough blocks to prove the observed difference, or enough to narrow the interval
-    to ±delta, at even odds if the observed difference is the true one. For a gate, it is enough to move the interval to
-    one side of the limit; the true difference is then assumed to be no farther from the limit than the limit is from 0,
-    so noise cannot promise an early result.
+    to ±delta. Either gives a 50 % chance of a verdict if the observed difference is the true one. For a gate, it is
+    enough to move the interval to one side of the limit; the true difference is then assumed to be no farther from the
+    limit than the limit is from 0, so that noise does not lead to an estimate that is too small.
 
     Args:
         d: Block log ratios (n,).
-        interval: Interval of the log ratios. Outliers widen it beyond the robust scale, and are assumed to continue.
+        interval: Interval of the log ratios. If outliers have made it wider than the robust scale implies, they are
+            assumed to occur as often in further blocks.
         delta: Half-width of the range that counts as equivalent, as a fraction.
         alpha: One minus the level.
         prior_scale: Scale of the first blocks.
-        method: Method of the interval; further blocks use the sequence.
+        method: Method of the interval; further blocks are analysed with the sequential interval.
         limit: The regression that a gate must detect, as a fraction; None without a gate.
 
     Returns:

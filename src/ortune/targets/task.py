@@ -13,10 +13,11 @@ class Limits:
     """Limits of a trial.
 
     Attributes:
-        load_s: Seconds until the session exists; if several trials load at once, only the waits for this trial count.
-        run_s: Seconds for everything afterwards, without the turns of other trials.
-        memory_share: Maximum fraction of the free memory for the process. A trial that exceeds it is ended, since in a
-            container the kernel would also end ortune.
+        load_s: Maximum seconds until the session exists. If several trials load at once, only the time in which ortune
+            waits for this trial is counted.
+        run_s: Maximum seconds for everything afterwards, excluding the turns of other trials.
+        memory_share: Maximum fraction of the free memory for the process. A trial that exceeds it is ended, because in
+            a container the kernel could otherwise end ortune too.
     """
 
     load_s: float = 600.0

@@ -88,7 +88,8 @@ class ModelBatch:
     def values_of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
         """Return the option values of one run, by name.
 
-        On a named host, the runtime is the host's script, combined with the release that the user named.
+        On a host that a script starts, the script is the value of the ``runtime`` options, with the release that the
+        user named.
 
         Args:
             model: The model of the run.

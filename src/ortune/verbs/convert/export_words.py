@@ -41,7 +41,7 @@ def export_again(command: str) -> str:
 
 
 def call_function(name: str | None) -> str:
-    """Return the fix that calls PyTorch's function instead of its parts."""
+    """Return the advice to call a PyTorch function instead of writing out its steps."""
     return f"call torch.nn.functional.{name} in the model: it is exported as one operator"
 
 

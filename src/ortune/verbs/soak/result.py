@@ -75,18 +75,18 @@ class PointRow(Record, frozen=True, kw_only=True):
     Attributes:
         arm: The variation that it runs: "as-is-1".
         calls: Calls made so far.
-        sessions: Sessions created so far, each set of ``--sessions`` once.
+        sessions: Number of sessions created so far; the sessions of ``--sessions`` count as one.
         active_ns: Time in turns so far.
-        latency_ns: Median of the turn; 0 without calls.
+        latency_ns: Median latency of the turn's calls; 0 without calls.
         held_bytes: Memory of the process and its children, including swapped but not file-backed memory; for a page,
             the sum of the page's parts.
         children_bytes: Part of ``held_bytes`` that belongs to the children.
         resident_bytes: Resident memory of the process, including file-backed memory; for a page, of the whole browser.
         used_bytes: Memory in use according to the allocator; None if the allocator does not report it.
         group_bytes: Memory of the control group, including all other processes in the group; ``group_cache_bytes`` is
-            the part of the file cache. None without a control group.
-        heap_bytes, wasm_bytes, gpu_bytes, gpu_buffers: Parts of a page's memory: JavaScript heap without garbage,
-            WebAssembly memory, GPU buffers and their number. None for a process.
+            the part of it that is file cache. None without a control group.
+        heap_bytes, wasm_bytes, gpu_bytes, gpu_buffers: Parts of a page's memory: JavaScript heap after garbage
+            collection, WebAssembly memory, GPU buffers and their number. None for a process.
     """
 
     arm: str
