@@ -226,7 +226,7 @@ class ClusterHost:
             self._lock = None
 
     def gauge(self) -> int:
-        """Return the nanoseconds of a fixed computation, for a comparison with hosts of the same kind."""
+        """Time a fixed computation, in nanoseconds, for a comparison with hosts of the same kind."""
         data = bytes(GAUGE_BYTES)
         times = []
         for _ in range(GAUGE_TIMES):
