@@ -153,7 +153,7 @@ class _Quantized:
         return True
 
     def _put(self, node: Any, place: int, steps: Any, scale: Any) -> None:
-        """Give a product another 32-bit bias."""
+        """Give a product a different 32-bit bias."""
         values = np.clip(np.rint(steps), INT32.min, INT32.max).astype(np.int32)
         names = [self._fresh(node.name + "_corrected" + end) for end in ("_steps", "_scale", "_bias")]
         for name, array in zip(names, (values, scale)):

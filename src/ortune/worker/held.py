@@ -19,7 +19,7 @@ def resident_bytes(field: str, pid: str = "self") -> Optional[int]:
 def idle() -> Optional[Dict[str, Optional[int]]]:
     """Return the memory between runs of this process, its children and its control group; None if unknown.
 
-    Pages of files are the system's cache: libraries and mapped weights in the process, all files read in the group.
+    File-backed pages are the system's cache: libraries and mapped weights in the process, all files read in the group.
     """
     gc.collect()
     held = resident_bytes("VmRSS")
@@ -104,7 +104,7 @@ def used_bytes() -> Optional[int]:
 
 
 def group() -> List[Optional[int]]:
-    """Return the memory of the innermost control group, and the part of it that is cache of files."""
+    """Return the memory of the innermost control group, and the part of that memory that is file cache."""
     for line in _lines("/proc/self/cgroup"):
         _, names, path = line.rstrip("\n").split(":", 2)
         if names == "":

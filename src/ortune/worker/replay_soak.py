@@ -74,7 +74,7 @@ class SoakedPlay(Player):
         self.level.start()
 
     def turn(self, rounds: int) -> Dict[str, Any]:
-        """Play all steps so often, and return the memory after that."""
+        """Play all steps ``rounds`` times, and return the memory afterwards."""
         began_ns = timing.CLOCK()
         latencies: List[int] = []
         for _ in range(rounds):

@@ -129,7 +129,7 @@ class _Run:
             a: Activations.
             b: Weights.
             a_zero: The zero point of the activations.
-            b_zero: That of the weights, for each column or for all.
+            b_zero: The zero point of the weights, for each column or for all.
             group: Group of a convolution.
             cut: Sums of two products are of 16 bits.
         """

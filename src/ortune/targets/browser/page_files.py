@@ -34,7 +34,7 @@ class ModelOutline:
 
 
 def model_of(path: Path) -> ModelOutline:
-    """Return the contents of a model's file; cached while the file does not change, since every trial needs them.
+    """Return the outline of a model file; cached while the file does not change, since every trial needs them.
 
     Raises:
         CannotServe: A file is too large for a page, or is outside of the model's folder.

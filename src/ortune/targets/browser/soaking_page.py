@@ -23,7 +23,7 @@ class SoakingPage(Soaking, Page):
     """A page in its own browser, from its start to its last message.
 
     The memory of a point is that of the page: JavaScript's heap after a collection of garbage, WebAssembly memory, and
-    buffers of the GPU. Its resident memory is that of the whole browser.
+    GPU buffers. Its resident memory is that of the whole browser.
     """
 
     def __init__(
