@@ -164,7 +164,7 @@ class _Lanes:
         self._pass("allocating")
 
     def once(self) -> None:
-        """Run one pass in all threads, and wait for the last."""
+        """Run one pass in all threads, and wait for all of them."""
         # The first gate lets all of them begin; the second opens when the last has made its passes.
         self._pass("streaming")
         self._pass("streaming")

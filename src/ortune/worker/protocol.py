@@ -68,7 +68,7 @@ class Link:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next_command(self) -> Dict[str, Any]:
-        """Wait for the next command of ortune."""
+        """Wait for the next command from ortune."""
         command: Dict[str, Any] = json.loads(self._commands.get().decode("utf-8"))
         return command
 

@@ -193,7 +193,7 @@ class DevTools:
         return answer["result"].get("value")
 
     def heap_bytes(self, limit_s: float = CALL_S) -> int:
-        """Return the bytes of the page's JavaScript heap and its arrays, after a collection of garbage.
+        """Return the bytes of the page's JavaScript heap and its arrays, after garbage collection.
 
         Raises:
             DevToolsError: The browser does not answer in time, or ended.
