@@ -45,14 +45,6 @@ def unmet(setting: str, missing: Sequence[str]) -> str:
     return f"{setting} needs {' and '.join(missing)}, not set here, so it may have no effect"
 
 
-def long_start(start_s: float, budget_s: float) -> str:
-    """Return a sentence that says how much of the budget the start and the reading of the model took."""
-    return (
-        f"starting ortune and reading the model took {start_s:.3g} s (budget {budget_s:.3g} s; "
-        "slower on a busy machine)"
-    )
-
-
 def places(finding: Finding) -> str:
     """Return the finding's nodes in brackets; "" if its sentence already contains one of them, even shortened."""
     where = [name for name in finding.where if name]

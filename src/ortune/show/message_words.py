@@ -8,7 +8,9 @@ from functools import singledispatch
 from ortune.durations import as_option, in_words
 from ortune.records import IN_A_POD, messages
 from ortune.records.messages import Message, RemarkCode
-from ortune.show import exact_words, finding_words, others_words
+from ortune.show import exact_words, finding_words
+from ortune.show.headline import count
+from ortune.show.numbers import waiting
 
 _REMARKS: dict[RemarkCode, str] = {
     "comparing-levels": "comparing outputs with and without graph optimisation",
@@ -16,7 +18,7 @@ _REMARKS: dict[RemarkCode, str] = {
     "comparing-values": "comparing the values",
     "comparing-with-float64": f"comparing outputs with {exact_words.EVALUATOR}",
     "fastest-so-far": "fastest so far, not confirmed:",
-    "load-unknown": others_words.unknown_load(),
+    "load-unknown": "--wait-quiet has no effect: this system does not report how much CPU time other programs use",
     "not-profiled": "not profiled: no time left in the budget",
     "one-at-a-time": "two processes do not fit in memory, so trials run one at a time",
     "one-size": "the model runs only at this size, so memory is measured at one size",
@@ -77,7 +79,10 @@ def _skipped_checks(message: messages.SkippedChecks) -> str:
 
 @_words.register
 def _long_start(message: messages.LongStart) -> str:
-    return finding_words.long_start(message.start_s, message.budget_s)
+    return (
+        f"starting ortune and reading the model took {message.start_s:.3g} s (budget {message.budget_s:.3g} s; "
+        "slower on a busy machine)"
+    )
 
 
 @_words.register
@@ -92,11 +97,13 @@ def _not_stored(message: messages.NotStored) -> str:
 
 @_words.register
 def _quiet(message: messages.Quiet) -> str:
-    used, cpus = message.used_cpus, message.cpus
-    if message.state == "waiting":
-        return others_words.waiting_for_quiet(used, cpus, message.seconds)
-    ended = others_words.quiet_after if message.state == "quiet" else others_words.never_quiet
-    return ended(message.seconds, used, cpus)
+    seconds = waiting(message.seconds)
+    state = {
+        "waiting": f"waiting for a quiet machine, {seconds} at most",
+        "quiet": f"waited {seconds} for a quiet machine",
+        "busy": f"waited {seconds} and the machine is still busy",
+    }[message.state]
+    return f"{state}: other programs use {message.used_cpus:.1f} of {count(message.cpus, 'CPU')}"
 
 
 # --- inputs and outputs

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ortune.records import Comparison, OtherPrograms, QuietRounds
 from ortune.show.document import Line
 from ortune.show.headline import count
-from ortune.show.numbers import change, interval_name, span, waiting
+from ortune.show.numbers import change, interval_name, span
 
 WAIT = ("--wait-quiet", "10m")
 """Options with which a command waits for a quiet machine."""
@@ -40,30 +40,6 @@ def words(others: OtherPrograms, level: float) -> str:
     if others.quiet is not None:
         return f"{used}; the difference holds in {_rounds(others.quiet, level)}"
     return f"{used}; the difference is larger than all waiting for them"
-
-
-def waiting_for_quiet(used_cpus: float, cpus: int, left_s: float) -> str:
-    """Return the progress line of a wait for a quiet machine."""
-    return f"waiting for a quiet machine, {waiting(left_s)} at most: {_used(used_cpus, cpus)}"
-
-
-def quiet_after(waited_s: float, used_cpus: float, cpus: int) -> str:
-    """Return the progress line after a wait that ended with a quiet machine."""
-    return f"waited {waiting(waited_s)} for a quiet machine: {_used(used_cpus, cpus)}"
-
-
-def never_quiet(waited_s: float, used_cpus: float, cpus: int) -> str:
-    """Return the progress line after a wait that reached its time limit while the machine was still busy."""
-    return f"waited {waiting(waited_s)} and the machine is still busy: {_used(used_cpus, cpus)}"
-
-
-def unknown_load() -> str:
-    """Return a sentence that says that this system cannot tell when the machine is quiet."""
-    return "--wait-quiet has no effect: this system does not report how much CPU time other programs use"
-
-
-def _used(used_cpus: float, cpus: int) -> str:
-    return f"other programs use {used_cpus:.1f} of {count(cpus, 'CPU')}"
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:

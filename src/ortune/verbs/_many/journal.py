@@ -17,10 +17,10 @@ from ortune.graph.model.open import open_model, stamp
 from ortune.measuring import replay
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ManyResult, ModelRow
+from ortune.records.messages import NotStored
 from ortune.show.verb_modules import MANY, module_of
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
-from ortune.verbs._many import words as many_words
 from ortune.verbs._many.batch import Item, ModelBatch
 from ortune.verbs._shared.spelling import path, words
 
@@ -189,7 +189,7 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
     except StoreError as error:
         if folder is not None:
             raise
-        watcher.say(many_words.not_stored(error.where, error.what))
+        watcher.tell(NotStored(where=error.where, what=error.what))
         return None
 
 

@@ -64,11 +64,6 @@ def no_page(trouble: str) -> str:
     return f"its page is missing: {trouble}"
 
 
-def not_stored(where: str, what: str) -> str:
-    """Return the sentence that results are not stored."""
-    return f"results are not stored: {where} {what}"
-
-
 def label(number: int, n_models: int, model: str, host: str = "") -> str:
     """Return the label of a model in the progress line."""
     return f"{number}/{n_models} {Path(model).name}{f' on {host}' if host else ''}"

@@ -28,6 +28,7 @@ from ortune.measuring.sides import ResolvedSide, require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs import pairing
 from ortune.records import Block, Failed, Measured, Outcome, Workload
+from ortune.records.messages import FirstRun
 from ortune.rules import rule_of
 from ortune.rules.measurement import emulated_device
 from ortune.search import controls, duel
@@ -39,7 +40,7 @@ from ortune.show import side_rows as compare_rows
 from ortune.show.output_words import outputs_against
 from ortune.show.placement_words import in_browser
 from ortune.stats import evidence
-from ortune.verbs._shared.steps_words import PLANNING, first_run
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.compare import source_words
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.compare.judging import judge
@@ -184,7 +185,7 @@ class Comparing:
         """Run a new side on its own to measure its cost, and compare its outputs with the base's; record a failure."""
         baseline = self.baseline
         assert new.contestant is not None
-        self.watch.line(first_run(new.name))
+        self.watch.line(FirstRun(side=new.name))
         outcome = self._first_outcome(new, new.contestant)
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             self._failed(new, outcome)
@@ -222,7 +223,7 @@ class Comparing:
         source = new.side.runtime.source
         if source is not None and source.compiles:
             # What is compiled is kept for later trials: their cost is that of the next one, not of this.
-            self.watch.line(first_run(source.called))
+            self.watch.line(FirstRun(side=source.called))
             limits = baseline.executor.limits
             baseline.limits.set(max(LEAST_PATIENCE_S, self.budget.left_s))
             outcome = baseline.executor.trial(given, runs=0, fresh=True)

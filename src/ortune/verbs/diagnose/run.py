@@ -24,6 +24,7 @@ from ortune.measuring.sides import SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.printable import without_password
 from ortune.records import FUNCTIONAL_ONLY, Envelope, Finding, Plan, ProfileResult
+from ortune.records.messages import FirstRun
 from ortune.search.blocks import BASE, awake_warning, measured
 from ortune.search.figures import WORDS, describe, figure
 from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
@@ -34,7 +35,7 @@ from ortune.show.message_words import texts
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
-from ortune.verbs._shared.steps_words import PLANNING, first_run
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs._shared.watching import with_words
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
 from ortune.verbs.diagnose.options import SEVERITIES, Options
@@ -106,7 +107,7 @@ def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
 def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Envelope[DiagnoseResult]:
     """Run and profile the model, measure the fixes, and return the document."""
     watch, budget = opened.watch, opened.budget
-    watch.line(first_run("the model"))
+    watch.line(FirstRun(side="the model"))
     find_checked_inputs(baseline, budget, watch.line)
     check_against_float64(baseline, evaluation_limit_s(budget), watch.line)
     output_check.step_down(baseline)

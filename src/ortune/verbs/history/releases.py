@@ -26,13 +26,14 @@ from ortune.measuring.sides import require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs.exact import ExactOutputs
 from ortune.records import Block, Comparison, Control, ExactCheck, Failed, Measured, OutputDifference, Runtime
+from ortune.records.messages import FirstRun
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake_warning, measured
 from ortune.search.controls import INVALID
 from ortune.search.figures import STATISTICS, WORDS, describe
 from ortune.show.message_words import texts
 from ortune.verbs._shared.other_programs import with_others
-from ortune.verbs._shared.steps_words import PLANNING, first_run
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
@@ -145,7 +146,7 @@ class Releases:
         # Beside the newest release itself: its double, which shows what chance alone makes of equal sides.
         arms = baseline.controls()
         for release in older:
-            self.watch.line(first_run(release))
+            self.watch.line(FirstRun(side=release))
             arm = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
             outcome = executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
             if isinstance(outcome, Failed):

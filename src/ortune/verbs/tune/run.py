@@ -20,6 +20,7 @@ from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged, resolve, with_web_or_node
 from ortune.measuring.watcher import Watcher
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult
+from ortune.records.messages import FirstRun
 from ortune.runtimes import runtimes
 from ortune.search.phases import ROW_SHARE
 from ortune.search.plan_edits import merge
@@ -31,7 +32,7 @@ from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.remote_browser import remote_browser
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
-from ortune.verbs._shared.steps_words import PLANNING, first_run
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs._shared.tuned import make_result, with_runtime
 from ortune.verbs._shared.watching import with_words
 from ortune.verbs.tune import steps_words, within_memory, wrong_default
@@ -117,7 +118,7 @@ def _tune(
         answer_s=opened.answer_s,
         worth_adopting=options.worth_adopting_ratio,
     )
-    watch.line(first_run("the model"))
+    watch.line(FirstRun(side="the model"))
     find_checked_inputs(baseline, opened.budget.running, watch.line)
     check_against_float64(baseline, evaluation_limit_s(opened.budget.running), watch.line)
     wrong_default.step_down(run)
