@@ -180,7 +180,7 @@ ROLES = {
         "g (float[4,8] x, float[8,8] w, float[9,3] t) => (float[4,n] v, int64[4,n] i, float[4,n,3] b, float[m,3] flat) "
         "<int64[1] k = {3}, int64[2] s = {-1, 3}> { h = MatMul(x, w)\n v, i = TopK(h, k)\n b = Gather(t, i)\n "
         "flat = Reshape(b, s) }",
-        {"v": None, "i": ("fixed", "free"), "b": ("fixed", "free", "joint"), "flat": None},
+        {"v": ("fixed", "free"), "i": ("fixed", "free"), "b": ("fixed", "free", "joint"), "flat": None},
     ),
     "expanded to gather elements": (
         "g (float[4,8] x, float[8,8] w, float[4,8,3] b) => (float[4,k,3] y) <int64[1] k = {3}, int64[1] m = {-1}, "
@@ -233,6 +233,64 @@ def test_order_is_free_along_the_axis_of_the_selection_alone(tmp_path: Path, cas
     graph, roles = ROLES[case]
     found = output_comparisons(opened(tmp_path, graph).ir)
     assert {name: comparison.roles for name, comparison in found.items()} == roles
+
+
+SELECTED = (
+    "g (float[4,8] x, float[8,8] w, float[8,4] t, float[8] u) => (float[?] a, float[?] b) "
+    "<int64[1] k = {3}, int64[1] j = {2}, int64[1] z = {0}, int64[1] o = {1}, int64[1] last = {1}, "
+    "float[1] two = {2.0}> { h = MatMul(x, w)\n v, i = TopK(h, k)\n "
+)
+ORDERS = {
+    "gathered by one selection": ("a = Gather(t, i)\n b = Gather(u, i)", True),
+    "the scores and what they select": ("a = Mul(v, two)\n b = Gather(u, i)", True),
+    "two selections": ("p, q = TopK(h, j)\n a = Gather(u, i)\n b = Gather(u, q)", False),
+    "equal parts": ("a = Slice(i, z, j, o)\n c = Gather(u, i)\n b = Slice(c, z, j, last)", True),
+    "other parts": ("a = Slice(i, z, j, o)\n c = Gather(u, i)\n b = Slice(c, o, k, o)", False),
+    "a part and the whole": ("a = Slice(i, z, j, o)\n b = Gather(u, i)", False),
+    "columns of the same rows": (
+        "c = Gather(t, i)\n a = Slice(c, z, o, j)\n b = Gather(u, i)",
+        True,
+    ),
+    "joined in the same way": (
+        "p, q = TopK(h, j)\n a = Concat <axis: int = 1> (i, q)\n c = Gather(u, i)\n d = Gather(u, q)\n "
+        "b = Concat <axis: int = 1> (c, d)",
+        True,
+    ),
+    "joined in another way": (
+        "p, q = TopK(h, j)\n a = Concat <axis: int = 1> (i, q)\n c = Gather(u, i)\n d = Gather(u, q)\n "
+        "b = Concat <axis: int = 1> (d, c)",
+        False,
+    ),
+    "one mask for two values": (
+        "s = ReduceMax <axes: ints = [1], keepdims: int = 0> (h)\n n = Greater(s, two)\n "
+        "a = Compress <axis: int = 0> (h, n)\n "
+        "b = Compress <axis: int = 0> (s, n)",
+        True,
+    ),
+    "two masks": (
+        "s = ReduceMax <axes: ints = [1], keepdims: int = 0> (h)\n n = Greater(s, two)\n "
+        "a = Compress <axis: int = 0> (h, n)\n "
+        "f = Less(s, two)\n b = Compress <axis: int = 0> (s, f)",
+        False,
+    ),
+    "two calls of a function": ("a = local.best(h)\n c = Mul(h, two)\n b = local.best(c)", False),
+    "two outputs of a function": ("a, b = local.both(h)", True),
+}
+FUNCTIONS = (
+    '<domain: "local", opset_import: ["" : 17]> best (a) => (b) { z = Constant <value = float {0.5}> ()\n '
+    "m = Greater(a, z)\n b = NonZero(m) }\n"
+    '<domain: "local", opset_import: ["" : 17]> both (a) => (v, i) { z = Constant <value = float {0.5}> ()\n '
+    "m = Greater(a, z)\n v = NonZero(m)\n i = Transpose(v) }"
+)
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_rows_that_were_selected_together_have_one_order(tmp_path: Path, case: str) -> None:
+    body, together = ORDERS[case]
+    found = output_comparisons(opened(tmp_path, f"{SELECTED}{body} }}", head=FUNCTIONS).ir)
+    a, b = found["a"].order, found["b"].order
+    assert a is not None and b is not None
+    assert (a.key == b.key) == together
 
 
 LABELS = {

@@ -33,7 +33,7 @@ ROWS, CLASSES = 40, 5
 X = RNG.standard_normal((ROWS, 8)).astype(np.float32)
 W = RNG.standard_normal((8, CLASSES)).astype(np.float32)
 W[:, 1] = W[:, 0]  # two classes that always tie
-REVERSED = {"m": np.array([-1]), "e": np.array([-10_000]), "z": np.array([0])}
+REVERSED = {"m": np.array([-1]), "e": np.array([-10_000]), "z": np.array([0]), "o": np.array([1])}
 
 Answer = Literal["equal", "differ", "cannot be compared"]
 
@@ -45,6 +45,7 @@ class Pair:
     Attributes:
         a, b: Their nodes behind ``s``, the scores.
         said: Words and numbers of the answer.
+        compared: More of them, in verbs that compare two ONNX models.
         rows: Of the input.
     """
 
@@ -53,6 +54,7 @@ class Pair:
     b: tuple[onnx.NodeProto, ...]
     answer: Answer
     said: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
     rows: int = ROWS
 
 
@@ -62,6 +64,8 @@ def best(name: str = "y", **options: int) -> onnx.NodeProto:
 
 SHOWN = helper.make_node("Softmax", ["s"], ["p"], name="softmax")
 TOP = helper.make_node("TopK", ["s", "three"], ["v", "y"], name="top")
+SORTED = helper.make_node("TopK", ["s", "three"], ["v", "i"], name="top")
+BOXES = helper.make_node("Gather", ["table", "y"], ["boxes"], name="boxes")
 N_TIED = int((np.argmax(X @ W, axis=1) == 0).sum())
 
 PAIRS = {
@@ -95,12 +99,50 @@ PAIRS = {
     "positions of another row": Pair(
         outputs="int64[n,3] y, float[n,3] v",
         a=(TOP,),
-        b=(
-            helper.make_node("TopK", ["s", "three"], ["v", "i"], name="top"),
-            helper.make_node("Slice", ["i", "m", "e", "z", "m"], ["y"], name="turned"),
-        ),
+        b=(SORTED, helper.make_node("Slice", ["i", "m", "e", "z", "m"], ["y"], name="turned")),
         answer="differ",
         said=("'y'", "no counterpart"),
+    ),
+    "positions in another order than their scores": Pair(
+        outputs="int64[n,3] y, float[n,3] v",
+        a=(TOP,),
+        b=(SORTED, helper.make_node("Slice", ["i", "m", "e", "o", "m"], ["y"], name="turned")),
+        answer="differ",
+        said=("'y'", f"of {3 * ROWS} rows"),
+        compared=("come before rows with a better score",),
+    ),
+    "positions in another order, without their scores": Pair(
+        outputs="int64[n,3] y",
+        a=(TOP,),
+        b=(SORTED, helper.make_node("Slice", ["i", "m", "e", "o", "m"], ["y"], name="turned")),
+        answer="differ",
+        said=("'y'", f"of {3 * ROWS} rows"),
+        compared=("come before rows with a better score",),
+    ),
+    "positions whose scores tie": Pair(
+        outputs="int64[n,5] y",
+        a=(helper.make_node("TopK", ["s", "all"], ["v", "y"], name="top"),),
+        b=(
+            helper.make_node("TopK", ["s", "all"], ["v", "i"], name="top"),
+            helper.make_node("Less", ["i", "two"], ["tied"], name="tied"),
+            helper.make_node("Sub", ["one", "i"], ["other"], name="other"),
+            helper.make_node("Where", ["tied", "other", "i"], ["y"], name="swapped"),
+        ),
+        answer="equal",
+        said=("in another order",),
+    ),
+    "classes of other boxes": Pair(
+        outputs="float[n,3,4] boxes, int64[n,3] classes",
+        a=(TOP, BOXES, helper.make_node("Gather", ["numbers", "y"], ["classes"], name="classes")),
+        b=(
+            TOP,
+            BOXES,
+            helper.make_node("Gather", ["numbers", "y"], ["c"], name="classes"),
+            helper.make_node("Slice", ["c", "m", "e", "o", "m"], ["classes"], name="turned"),
+        ),
+        answer="differ",
+        said=("'classes'", f"of {3 * ROWS} "),
+        compared=("belong together with others",),
     ),
     "no rows": Pair(
         outputs="int64[n] y, float[n,5] p",
@@ -116,6 +158,8 @@ PAIRS = {
 def written(folder: Path, pair: Pair) -> tuple[Path, Path, Path]:
     """The two models, and their inputs."""
     weights = {"w": W, "three": np.array([3]), "two": np.array(2), "five": np.array(5), **REVERSED}
+    weights |= {"all": np.array([CLASSES]), "one": np.array(1), "numbers": np.arange(10, 10 + CLASSES)}
+    weights["table"] = RNG.uniform(0, 100, (CLASSES, 4)).astype(np.float32)
     scores = helper.make_node("MatMul", ["x", "w"], ["s"], name="scores")
     paths = []
     for name, nodes in (("a", pair.a), ("b", pair.b)):
@@ -143,7 +187,7 @@ def test_verbs_agree_whether_outputs_are_equal(case: str, tmp_path: Path) -> Non
     for answer in (compared, bisected):
         assert judged(answer.result.outputs) == pair.answer, answer.result.outputs.what
         text = " ".join(answer.summary().split())
-        facts(text, *pair.said)
+        facts(text, *pair.said, *pair.compared)
         assert "identical" not in text
     if pair.answer == "differ":
         assert bisected.result.partings, "the node is named"

@@ -3,6 +3,9 @@
 Each axis of such a value has a role. Rows are reordered along the "free" axis. "joint" axes move with the rows: a row
 may be a box with its four numbers. Each index of a "fixed" axis has a separate order: rows of two images do not mix. If
 an operator cannot be followed, the roles are lost, and the value is compared element by element.
+
+Values whose rows were selected together, such as the boxes, scores and classes of detections, have the same order: the
+rows at one position of all of them belong together.
 """
 
 from __future__ import annotations
@@ -19,13 +22,32 @@ from ortune.graph.kinds import BROADCASTING, UNARY
 from ortune.graph.model.graphs import op_set
 from ortune.graph.shapes.known import Dims, Values
 
-__all__ = ["Role", "Roles", "decided_roles", "followed_roles"]
+__all__ = ["Role", "Roles", "RowOrder", "decided_order", "decided_roles", "followed_order", "followed_roles"]
 
 Role = Literal["free", "joint", "fixed"]
 Roles = tuple[Role, ...]
 """The role of each axis of a value, in axis order."""
 
 _JOINT: Roles = ("joint",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOrder:
+    """The selection that gave rows their order.
+
+    Attributes:
+        key: The nodes and values that determine the order; equal for values whose rows correspond one to one.
+        is_sorted: Whether the rows are sorted by a score, so only rows with tied scores may be swapped.
+        scores: The sorted scores, one per row; None if they have no value of their own in the graph.
+        axis: The axis of ``scores`` along which they are sorted.
+    """
+
+    key: tuple[object, ...]
+    is_sorted: bool = False
+    scores: ir.Value | None = None
+    axis: int = -1
+
+
 Sized = Callable[[], Values]
 """Returns the inferred shapes of a model on demand, since inference is slow and most models do not need it."""
 
@@ -53,6 +75,70 @@ def decided_roles(node: ir.Node, output: int, sized: Sized) -> Roles | None:
     # one-dimensional.
     axis = int_of(node, "axis", 0) if output == 0 else 0
     return _with_free(len(dims), axis, "joint")
+
+
+def decided_order(node: ir.Node, source: RowOrder | None) -> RowOrder:
+    """Return the order of the rows that a node selects.
+
+    Args:
+        node: A node that selects positions or rows.
+        source: The order of the rows from which it selects; None if it is fixed.
+    """
+    before = None if source is None else source.key
+    if node.op_type in ("NonZero", "Compress"):
+        # Several nodes may select from several values by the same mask.
+        return RowOrder(key=(node.op_type, node.inputs[-1], before))
+    if node.op_type == "TopK" and int_of(node, "sorted", 1):
+        return RowOrder(
+            key=(node, before), is_sorted=True, scores=node.outputs[0], axis=int_of(node, "axis", -1)
+        )
+    return RowOrder(key=(node, before))
+
+
+def followed_order(
+    node: ir.Node, output: int, roles: Sequence[Roles | None], orders: Sequence[RowOrder | None]
+) -> RowOrder | None:
+    """Return the order of the rows of a node's output; None if its inputs have rows in different orders.
+
+    Args:
+        node: A node with at least one input with roles.
+        output: Index of the output.
+        roles: Roles of each input; None for an input whose order is fixed.
+        orders: Order of the rows of each input.
+    """
+    op = node.op_type
+    if op in _OF_TWO and roles[1] is not None:
+        return orders[1]  # the positions determine the order, whatever the order of the data
+    of_rows = [(own, order) for own, order in zip(roles, orders, strict=True) if own is not None]
+    own, order = of_rows[0]
+    if order is None or any(other is None for _, other in of_rows):
+        return None
+    if op == "Concat" and int_of(node, "axis", 0) % len(own) == own.index("free"):
+        return RowOrder(key=("Concat", *(other.key for _, other in of_rows if other is not None)))
+    if any(other != order for _, other in of_rows):
+        return None
+    if op in ("Slice", "Split") and _divides(node, own):
+        part = [_identity(value) for value in node.inputs[1:]]
+        return RowOrder(key=(op, output, *part, order.key), is_sorted=order.is_sorted)
+    return order
+
+
+def _divides(node: ir.Node, roles: Roles) -> bool:
+    """Return whether a Slice or Split may separate rows along the free axis."""
+    if node.op_type == "Split":
+        axes: Sequence[int] | None = [int_of(node, "axis", 0)]
+    elif len(node.inputs) > 3 and node.inputs[3] is not None:
+        given = constant(node.inputs[3], most=len(roles))
+        axes = None if given is None else [int(axis) for axis in given.reshape(-1)]
+    else:
+        axes = ints_of(node, "axes") or range(len(roles))
+    return axes is None or roles.index("free") in [axis % len(roles) for axis in axes]
+
+
+def _identity(value: ir.Value | None) -> object:
+    """Return the content of a constant, and any other value itself, so that equal limits compare equal."""
+    content = None if value is None else constant(value, most=16)
+    return value if content is None else content.tobytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

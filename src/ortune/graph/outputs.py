@@ -19,7 +19,15 @@ from ortune.graph.dataflow import Flow
 from ortune.graph.kinds import COMPARISONS, LOGICAL
 from ortune.graph.labels import CLASSIFIERS, LabelSource, follows, label_source, takes_one
 from ortune.graph.model.graphs import element_type, op_set
-from ortune.graph.output_order import Roles, Sized, decided_roles, followed_roles
+from ortune.graph.output_order import (
+    Roles,
+    RowOrder,
+    Sized,
+    decided_order,
+    decided_roles,
+    followed_order,
+    followed_roles,
+)
 from ortune.graph.randomness import is_random, random_ops, random_outputs, value_dependent_ops
 from ortune.graph.shapes.known import Values, known_values
 
@@ -28,6 +36,7 @@ __all__ = [
     "OutputKind",
     "class_labels",
     "column_classes",
+    "deciding_scores",
     "output_comparisons",
     "random_ops",
     "random_outputs",
@@ -48,13 +57,23 @@ class OutputComparison:
         kind: "values": element by element. "labels": element by element; a label with tied best scores may differ.
             "indices": positions that may be reordered. "set": rows that may be reordered, added or dropped. "random":
             by shape and finiteness. "random length": by rank, approximate size and finiteness.
-        roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed.
+        roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed. Sorted
+            scores of a TopK have roles too, but are compared as "values".
+        order: The selection that gave the rows their order; None if it is unknown, or if there are no roles.
         labels: For "labels", the source of the scores; None if it cannot be traced, so no label may differ.
     """
 
     kind: OutputKind = "values"
     roles: Roles | None = None
+    order: RowOrder | None = None
     labels: LabelSource | None = None
+
+
+def deciding_scores(comparison: OutputComparison) -> ir.Value | None:
+    """Return the value with the scores that decided an output's labels, or by which its rows are sorted, if any."""
+    if comparison.labels is not None:
+        return comparison.labels.scores
+    return None if comparison.order is None else comparison.order.scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,7 @@ class _State:
     floating: bool = False
     ordered: bool = False
     roles: Roles | None = None
+    order: RowOrder | None = None
     labels: LabelSource | None = None
 
 
@@ -177,17 +197,27 @@ def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:
         return OutputComparison(
             kind="values" if state.floating and labels is None else "labels", labels=labels
         )
-    if state.roles is None or state.ordered:
+    if state.roles is None:
         return OutputComparison()
-    return OutputComparison(kind=state.kind, roles=state.roles)
+    order = state.order
+    if order is not None and order.scores not in made:
+        order = replace(order, scores=None)
+    return OutputComparison(kind="values" if state.ordered else state.kind, roles=state.roles, order=order)
 
 
 def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, sized: Sized) -> list[_State]:
     op = node.op_type
     if inside is not None:
         # A body that runs once per element emits results in its own order.
-        once = op not in ("Loop", "Scan", "SequenceMap")
-        return inside if once else [replace(state, roles=None, labels=None) for state in inside]
+        if op in ("Loop", "Scan", "SequenceMap"):
+            return [replace(state, roles=None, order=None, labels=None) for state in inside]
+        # Each call of a function selects rows of its own.
+        return [
+            state
+            if state.order is None
+            else replace(state, order=replace(state.order, key=(node, state.order.key)))
+            for state in inside
+        ]
     varies, rounded = any(s.varies for s in inputs), any(s.rounded for s in inputs)
     floating = any(s.floating for s in inputs)
     if is_random(node):
@@ -208,7 +238,7 @@ def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, 
         if index < len(deciding) and deciding[index] != "values":
             after.append(_decided(node, index, deciding[index], state, inputs[0], sized))
         else:
-            after.append(_inherited(node, state, inputs, sized))
+            after.append(_inherited(node, index, state, inputs, sized))
     return after
 
 
@@ -219,15 +249,16 @@ def _decided(
     if source.kind == "set" and node.op_type not in ("NonMaxSuppression", "NonZero"):
         # A decision about rows in free order has a free order too.
         roles = followed_roles(node, [source.roles], [True], sized) if source.roles else None
-        return replace(state, kind="set", roles=roles)
+        return replace(state, kind="set", roles=roles, order=decided_order(node, source.order))
     if kind == "labels":
         return replace(state, kind=kind, labels=label_source(node, index))
     # Sorted best scores differ only by rounding, whichever of two tied scores comes first.
     ordered = node.op_type == "TopK" and index == 0 and bool(int_of(node, "sorted", 1))
-    return replace(state, kind=kind, roles=decided_roles(node, index, sized), ordered=ordered)
+    roles, order = decided_roles(node, index, sized), decided_order(node, source.order)
+    return replace(state, kind=kind, roles=roles, order=order, ordered=ordered)
 
 
-def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized) -> _State:
+def _inherited(node: ir.Node, index: int, state: _State, inputs: list[_State], sized: Sized) -> _State:
     """Return the state of an output with the order and labels inherited from the node's inputs."""
     if state.kind == "values":
         return state
@@ -245,8 +276,9 @@ def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized)
     if any(s.kind in ("indices", "set") and roles is None for s, roles in zip(inputs, tracked, strict=True)):
         return state
     roles = followed_roles(node, tracked, [not s.varies for s in inputs], sized)
+    order = None if roles is None else followed_order(node, index, tracked, [s.order for s in inputs])
     ordered = all(s.ordered for s, own in zip(inputs, tracked, strict=True) if own is not None)
-    return replace(state, roles=roles, ordered=ordered)
+    return replace(state, roles=roles, order=order, ordered=ordered)
 
 
 def _deciding(node: ir.Node, *, rounded: bool, varies: bool) -> tuple[OutputKind, ...]:
@@ -302,6 +334,7 @@ def _join(a: _State, b: _State) -> _State:
         floating=a.floating or b.floating,
         ordered=a.ordered and b.ordered,
         roles=a.roles if a.roles == b.roles else None,
+        order=a.order if a.order == b.order else None,
         labels=a.labels if a.labels == b.labels else None,
     )
 

@@ -1,4 +1,4 @@
-"""Reads the scores from which a model's labels are computed, by running the model with the scores as outputs."""
+"""Reads the scores that decide a model's labels and the order of its rows, by running it with them as outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.graph.grids import input_grids
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.save import save_model
-from ortune.graph.outputs import OutputComparison
+from ortune.graph.outputs import OutputComparison, deciding_scores
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import rounding
@@ -26,7 +26,7 @@ MOST_BYTES = 1 << 30
 
 
 class ScoreReader:
-    """Reads the scores of labels, and how much one rounding step in the inputs changes them.
+    """Reads the scores of labels and sorted rows, and how much one rounding step in the inputs changes them.
 
     Args:
         side: The model with its plan.
@@ -109,8 +109,9 @@ def _moved_name(ref: FeedRef) -> str:
 
 
 def _with_scores(model: ir.Model, comparisons: Mapping[str, OutputComparison]) -> ir.Model:
-    """Return a copy of the model with the scores of its labels as outputs."""
-    wanted = {c.labels.scores.name for c in comparisons.values() if c.labels is not None}
+    """Return a copy of the model with the scores that decide its labels, and the order of its rows, as outputs."""
+    deciding = map(deciding_scores, comparisons.values())
+    wanted = {value.name for value in deciding if value is not None}
     copy = model.clone()
     values = [value for node in copy.graph for value in node.outputs if value.name in wanted]
     copy.graph.outputs.clear()

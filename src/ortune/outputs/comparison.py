@@ -10,7 +10,8 @@ Outputs are compared by kind:
 - integers, booleans and strings: equal;
 - labels (ArgMax, classifiers): one by one; a label may differ if its two best scores tie; see ``labels``;
 - positions of a TopK, NonZero or NonMaxSuppression, and the values that they select: by row; rows may be reordered
-  along the axis of the selection, and a few may be added or dropped at a threshold; see ``rows``;
+  along the axis of the selection, and a few may be added or dropped at a threshold; see ``rows``. Outputs of one
+  selection are reordered together, and sorted rows only where scores tie; see ``row_orders``;
 - outputs of a model whose outputs differ between runs (random operators): shape, finiteness, mean and spread;
 - random outputs that the two sides draw from different generators, such as a framework's: shape and finiteness.
 
@@ -31,12 +32,13 @@ import numpy as np
 
 from ortune.errors import OrtuneError
 from ortune.graph.grids import Grid
-from ortune.graph.outputs import OutputComparison
+from ortune.graph.outputs import OutputComparison, deciding_scores
 from ortune.inputs.value_files import StoredValue
 from ortune.outputs.figures import columns_of, leaves, smallest_accepting
 from ortune.outputs.files import decode, family, load_array, load_json, read_outputs
 from ortune.outputs.findings import Findings
 from ortune.outputs.labels import Scores
+from ortune.outputs.row_orders import SelectedRows, compare_row_orders
 from ortune.outputs.ways import compare_arrays, distance_of, judge, limits_of
 from ortune.records import OutputDifference
 
@@ -105,6 +107,7 @@ def compare_outputs(
     }
     # Rows of integers come last: more of them may be unmatched if the scores agree.
     order = sorted(before, key=lambda n: ways[n].roles is not None and family(before[n].onnx_type) != "float")
+    selected: list[SelectedRows] = []
     for name in order:
         if name not in after:
             report.fail(f"output {name!r} is missing")
@@ -118,6 +121,22 @@ def compare_outputs(
         elif name in random:
             report.accept(name, "random", 0, 0, "values")
         _compare_output(report, ways[name], (before[name], after[name]), limit, read)
+        if ways[name].order is not None and before[name].kind == after[name].kind == "tensor":
+            selected.append(
+                SelectedRows(
+                    name=name,
+                    comparison=ways[name],
+                    arrays=(
+                        load_array(before[name].files[0], before[name].onnx_type),
+                        load_array(after[name].files[0], after[name].onnx_type),
+                    ),
+                    types=(before[name].onnx_type, after[name].onnx_type),
+                    tolerance=limit,
+                    scores=read,
+                )
+            )
+    if "sets" in report.ways and not report.what:
+        compare_row_orders(report, selected)
     empty = not (report.elements or report.what)
     if empty:
         # Empty outputs are not evidence of equality.
@@ -170,12 +189,13 @@ def _scores_of(
     reference: Mapping[str, StoredValue],
     scores: Callable[[str], Scores | None] | None,
 ) -> Callable[[], Scores | None]:
-    """Return a function that returns the scores of an output's labels, or None if these are not available."""
+    """Return a function that returns the scores of an output's labels or rows, or None if they are not available."""
 
     def read() -> Scores | None:
-        if comparison.labels is None:
+        value = deciding_scores(comparison)
+        if value is None:
             return None
-        name = str(comparison.labels.scores.name)
+        name = str(value.name)
         known = scores(name) if scores is not None else None
         stored = reference.get(name)
         if known is not None or stored is None or stored.kind != "tensor":

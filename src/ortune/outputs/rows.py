@@ -72,16 +72,14 @@ def compare_rows(
     if is_float and np.isnan(new).any() and not np.isnan(old).any():
         report.fail(f"output {label!r} has NaN values and the reference has none")
         return
-    tables = tuple(_rows(array, roles) for array in (old, new))
+    tables = tuple(row_table(array, roles) for array in (old, new))
     flat = [table.reshape(table.shape[0] * table.shape[1], table.shape[2]) for table in tables]
     width, rows = flat[0].shape[-1], max(len(table) for table in flat)
     if is_float and width and (dead := dead_columns(flat[0], flat[1], axis=len(roles) - 1)):
         report.fail(f"output {label!r}: {in_words(dead)}, where the reference varies")
         return
     matched = _matched(tables[0], tables[1], units_of(flat[0], limit) if is_float else None)
-    allowed = int(DIFFERING_SHARE * rows)
-    if rows >= ENOUGH_ROWS or (scores_agree and rows > 1):
-        allowed = max(allowed, 1)
+    allowed = allowed_rows(rows, scores_agree=scores_agree)
     noun = "rows" if width > 1 else "values" if is_float else "indices"
     if matched.unmatched > allowed:
         have = "has" if matched.unmatched == 1 else "have"
@@ -101,6 +99,17 @@ def compare_rows(
         report.max_error = max(report.max_error, matched.worst / matched.largest)
 
 
+def allowed_rows(rows: int, *, scores_agree: bool) -> int:
+    """Return how many of a number of rows may be unmatched.
+
+    Args:
+        rows: The number of rows.
+        scores_agree: Whether the model has floating-point outputs, and all of them agree.
+    """
+    allowed = int(DIFFERING_SHARE * rows)
+    return max(allowed, 1) if rows >= ENOUGH_ROWS or (scores_agree and rows > 1) else allowed
+
+
 def _same_sizes(old: tuple[int, ...], new: tuple[int, ...], roles: Roles) -> bool:
     """Return whether two shapes differ at most along the free axis."""
     return len(old) == len(new) == len(roles) and all(
@@ -108,7 +117,7 @@ def _same_sizes(old: tuple[int, ...], new: tuple[int, ...], roles: Roles) -> boo
     )
 
 
-def _rows(array: Array, roles: Roles) -> Array:
+def row_table(array: Array, roles: Roles) -> Array:
     """Reshape an array to three axes: (fixed indices, rows, elements per row)."""
     order = [[i for i, role in enumerate(roles) if role == wanted] for wanted in ("fixed", "free", "joint")]
     moved = np.transpose(array, [axis for axes in order for axis in axes])
@@ -121,7 +130,7 @@ def _rows(array: Array, roles: Roles) -> Array:
 def _matched(old: Array, new: Array, unit: Array | None) -> _Matched:
     found = _Matched()
     for mine, theirs in zip(old, new, strict=True):
-        for at, to in _pairs(mine, theirs, unit):
+        for at, to in row_pairs(mine, theirs, unit):
             found.moved += sum(i != j for i, j in zip(at, to, strict=True))
             found.unmatched -= len(at)
             if unit is not None:
@@ -130,7 +139,7 @@ def _matched(old: Array, new: Array, unit: Array | None) -> _Matched:
     return found
 
 
-def _pairs(old: Array, new: Array, unit: Array | None) -> Iterator[tuple[list[int], list[int]]]:
+def row_pairs(old: Array, new: Array, unit: Array | None) -> Iterator[tuple[list[int], list[int]]]:
     """Yield (old, new) index lists of matching rows: first rows at the same position, then all others."""
     rest = np.ones(min(len(old), len(new)), dtype=bool)
     if len(old) == len(new):

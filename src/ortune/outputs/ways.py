@@ -71,7 +71,7 @@ def compare_arrays(
         _compare_moments(report, label, arrays, types)
     elif comparison.kind == "random length":
         _compare_sizes(report, label, arrays, types)
-    elif comparison.roles is not None and old.ndim == new.ndim:
+    elif comparison.kind in ("indices", "set") and comparison.roles is not None and old.ndim == new.ndim:
         compare_rows(report, label, comparison.roles, arrays, types, limits_of(types, tol)[1])
     elif old.shape != new.shape:
         report.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")

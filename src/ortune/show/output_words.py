@@ -89,10 +89,13 @@ def closeness(distance: OutputDifference) -> str:
         return f"{closeness(right)} to the base's, which are wrong"
     if distance.cause:
         return f"equal but for rounding: {rounded(distance)}"
+    alike = _alike(distance)
+    # If any element differs, or is at another position, the outputs are not identical.
+    equal = (
+        re.sub("^identical", "equal", alike) if distance.accepted or distance.compared_as == "sets" else alike
+    )
     if not distance.accepted:
-        return _alike(distance)
-    # If any element differs, the outputs are not identical.
-    equal = re.sub("^identical", "equal", _alike(distance))
+        return equal
     empty = [change.output for change in distance.accepted if change.reason == "empty"]
     drawn = [change.output for change in distance.accepted if change.reason == "random"]
     counted = [change for change in distance.accepted if change.reason not in ("empty", "random")]
