@@ -36,7 +36,7 @@ ELSEWHERE = {
     "engines/conversion/axes.py": "how to write a source again: parts of errors",
 }
 WRITTEN = {"measuring": 3, "engines": 36, "search": 9, "outputs": 33, "stats": 2, "verbs": 0}
-"""Sentences that these rooms still write. A number falls with each that moves; it rises only with a new kind of such a part.
+"""Sentences that these rooms still write. A number falls with each that moves.
 
 What is left are parts of fields of documents, whose schemas are published, and what precedes them:
 
