@@ -1,6 +1,6 @@
-"""Places where a model can run, and the code that runs it there.
+"""Places where a model can run, and the runners of trials there.
 
-A target is a provider in ``catalogue/`` and the code that runs trials on it: a process of this machine, or the class
+A target is a provider in ``catalogue/`` together with the runner of its trials: a process of this machine, or the class
 ``KIND`` in ``target.py`` of the folder that the provider's ``place`` names. ``browser`` is such a folder: its trials
 are pages. The files in this folder are shared by all targets: ``process`` runs a trial as a process of this machine,
 and ``runner`` lets trials of any targets take turns.
@@ -31,7 +31,7 @@ def all_targets() -> dict[str, Target]:
 
 @cache
 def _target(name: str) -> Target:
-    """Return the target with a name, importing only the code that runs its trials."""
+    """Return the target with a name; this imports the code of its folder only."""
     provider = providers.of_target(name)
     if not provider.place:
         return Target(provider)

@@ -1,4 +1,4 @@
-"""Programs (unpacked zipapps) and environment variables for starting workers and framework processes."""
+"""Zipapps of the worker and of framework processes, and the environment variables of their processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def worker_bytes() -> bytes:
 
 @functools.cache
 def sources_bytes() -> bytes:
-    """Return the zipapp of a framework's process, which includes the worker's modules."""
+    """Return the zipapp that runs in a framework's process; it includes the worker's modules."""
     return _zipapp(SOURCES_ENTRY, {f"{SOURCES}/worker": "worker", f"{SOURCES}/sources": "sources"})
 
 
@@ -73,7 +73,7 @@ def write_worker(folder: Path) -> Path:
 
 
 def write_sources(folder: Path) -> Path:
-    """Write the zipapp of a framework's process into a folder unless it exists, and return the path to start."""
+    """Write the zipapp for a framework's process into a folder unless it exists, and return the path to start."""
     return _write(folder, "ortune-sources", sources_bytes)
 
 
@@ -87,7 +87,7 @@ def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
     for program in (folder / name, folder / f"{name}.pyz"):
         if program.exists():
             return program
-    # Renamed when whole: a trial that runs may still read from it.
+    # Renamed when complete, since another trial may start from it at any time.
     part = Path(tempfile.mkdtemp(dir=folder))
     if not _has_room(folder):
         (part / "packed").write_bytes(data())
@@ -103,18 +103,18 @@ def _has_room(folder: Path) -> bool:
         import resource
 
         limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-    except ImportError:  # Windows knows no such limit
+    except ImportError:  # Windows has no such limit
         limited = False
     return not limited and shutil.disk_usage(folder).free > ROOM_BYTES
 
 
 def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return the variables to add to a worker's environment: ortune's own and the plan's."""
+    """Return the variables to add to a worker's environment: those that ortune always sets, and the plan's."""
     return clean_environment(_own(settings), base={})
 
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return a worker's whole environment: this process's environment after cleaning, and the plan's variables."""
+    """Return the complete environment of a worker: this process's variables after cleaning, and the plan's."""
     return clean_environment(_own(settings))
 
 

@@ -1,4 +1,4 @@
-"""Tests whether a runtime can use one of its execution providers, and why not."""
+"""Tests whether a runtime can use an execution provider, with the reason if it cannot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def provider_report(provider: str, runtime: Runtime) -> ProviderReport:
 
 
 def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
-    """Return why a plug-in offers no device, and the command that installs a suitable build ("" if there is none)."""
+    """Return the reason why a plug-in offers no device, and the command that installs a suitable build, or ""."""
     own = [build for build in provider.builds if build.wheel == wheel.partition(" ")[0]]
     why = next(filter(None, (lacking(provider, build) for build in own)), NO_DEVICE)
     others = [build for build in provider.builds if build not in own and not lacking(provider, build)]
@@ -52,7 +52,7 @@ def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
 
 
 def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
-    """Return why a session does not get a provider, and the command that fixes this ("" if there is none)."""
+    """Return the reason why a session does not get a provider, and the command that fixes the problem, or ""."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))
         why, do = libraries.lacking(linked, missing_libraries(python, linked), python)

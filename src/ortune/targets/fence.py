@@ -1,4 +1,4 @@
-"""Limits of a process that opens an untrusted file: those that its fence enforces, and monitored resources."""
+"""Resource limits of a process that opens an untrusted file: the limits of its fence, and monitored free space."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FreeSpaceMonitor:
         self._disk, self._memory = self._left()
 
     def lacking(self) -> Lacking | None:
-        """Return the failure reason and description of a nearly exhausted resource; None if there is room."""
+        """Return the failure reason and description of a nearly exhausted resource; None if enough is free."""
         disk, memory = self._left()
         if memory < _LEAST_LEFT * self._memory:
             return "out-of-memory", "the system's memory is nearly full; stopped before it ran out"

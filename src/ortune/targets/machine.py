@@ -1,4 +1,4 @@
-"""The machine that trials run on, or the container that is emulated on it: read once per session and passed on."""
+"""The machine on which trials run, or the container emulated on it; created once per session and passed on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ortune.targets.browser.remote import Remote
     from ortune.targets.browser.setup import BrowserSetup
 
-UNKNOWN_ALIVE = 4  # processes of a block where the system does not tell their memory
-MOST_ALIVE = 8  # processes of a block; more would only make its rounds longer
-ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
+UNKNOWN_ALIVE = 4  # concurrent processes of a block if their memory is unknown
+MOST_ALIVE = 8  # concurrent processes of a block; more would only make its rounds longer
+ALIVE_SHARE = 0.7  # fraction of the free memory for a block; a plan may need more than the default
 
 
 def memory_bytes() -> int:
@@ -30,7 +30,7 @@ def memory_bytes() -> int:
 
 
 class Machine:
-    """The machine that trials run on.
+    """The machine on which trials run.
 
     Args:
         pod: Size of the container that is emulated around each trial; None for no container.
@@ -65,7 +65,7 @@ class Machine:
     @cached_property
     def browser(self) -> BrowserSetup:
         """The user's options for the browser."""
-        from ortune.targets.browser.setup import BrowserSetup  # brings what finds and fetches one
+        from ortune.targets.browser.setup import BrowserSetup
 
         return self._browser or BrowserSetup()
 
@@ -73,7 +73,7 @@ class Machine:
     def trial_host(self) -> Host:
         """The machine as trials see it: a remote browser's device, or this machine limited to an emulated pod."""
         if self.remote is not None and self.remote.hello is not None:
-            from ortune.targets.browser.remote import described  # brings an HTTP server
+            from ortune.targets.browser.remote import described  # imports an HTTP server
 
             return described(self.remote.hello)
         if self.pod is None:
@@ -121,11 +121,11 @@ class Machine:
         time.sleep(seconds)
 
     def taken_cpus(self, since: platform.SensorSnapshot) -> float | None:
-        """Return how many CPUs that trials may use other programs used since a snapshot; None if unknown."""
+        """Return the number of CPUs that other programs took from trials since a snapshot; None if unknown."""
         used = platform.between(since, self.sensors())
         if used.others_cpu_us is None or not used.elapsed_ns:
             return None
-        # Others keep CPUs busy that trials may not use anyway; those take nothing away.
+        # Load on CPUs that trials may not use has no effect.
         spare = self.host.cores - self.host.effective_cpus
         return max(0.0, used.others_cpu_us * 1e3 / used.elapsed_ns - spare)
 
@@ -134,7 +134,7 @@ class Machine:
         return None if self.elsewhere else platform.memory_left_bytes()
 
     def most_alive(self, peak_bytes: int | None) -> int:
-        """Return how many processes with a given peak memory may be alive at once."""
+        """Return the number of processes with a given peak memory that may be alive at once."""
         if self.pod_bytes is not None:
             return 1
         if self.remote is not None:
@@ -155,7 +155,7 @@ class Machine:
 def over_memory(
     held_bytes: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None
 ) -> str:
-    """Return how far a process exceeds its memory limits, in words; "" if it does not.
+    """Return a message if a process exceeds its memory limits; "" if it does not.
 
     Args:
         held_bytes: Memory of the process in bytes.
@@ -164,8 +164,8 @@ def over_memory(
         limit_bytes: Fixed limit of the process in bytes; None if there is none.
     """
     left = platform.memory_left_bytes()
-    # A share of all that the group could hold, less the others' part: with 8 GiB left, 2 held here, 1 by
-    # others and a share of 0.85 it is 0.85 x 11 - 1 = 8.35 GiB.
+    # A share of all memory available to the group, less the others' part. Example: 8 GiB are free, 2 are used here
+    # and 1 by others, and the share is 0.85: 0.85 x 11 - 1 = 8.35 GiB.
     allowed = int(share * ((left or 0) + held_bytes + others_bytes)) - others_bytes
     if left is None:
         allowed = limit_bytes or 0

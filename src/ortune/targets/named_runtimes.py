@@ -1,4 +1,4 @@
-"""Finds runtimes by the value of ``--runtime``: runtimes of this machine, and releases sent to another machine."""
+"""Runtimes by the value of ``--runtime``: runtimes of this machine, and releases sent to another machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOOK_S = 300.0
 _OUTPUT_BYTES = 4 << 20
 """Maximum bytes that are kept from the end of the other machine's output and of its log."""
 _sent_before: dict[tuple[str, str], Runtime] = {}
-_there: dict[str, Runtime] = {}  # by interpreter: each start of one is a connection
+_there: dict[str, Runtime] = {}  # by interpreter; cached, since each start is a connection
 
 
 def prepare(named: str, say: Callable[[str], None]) -> None:
@@ -44,7 +44,7 @@ def prepare(named: str, say: Callable[[str], None]) -> None:
 
 
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
-    """Return the runtime that ``--runtime`` names, installing or sending it if necessary, or the user's own.
+    """Return the runtime that ``--runtime`` names, installing or sending it if necessary; the user's own for None.
 
     If a cluster host is assigned, the name of a release means this release on that host.
 
@@ -99,7 +99,7 @@ def _sent(release: str, python: str, named: str, say: Callable[[str], None]) -> 
 
 
 def _look(python: str, archive: Path, where: str) -> ProbeReport:
-    """Send a build to an interpreter of another machine, and return its report on the build."""
+    """Send a build to an interpreter of another machine, and return the probe's report on the build."""
     with tempfile.TemporaryDirectory(prefix="ortune-") as folder, Path(folder, "log").open("w+b") as log:
         child = RemoteChild(python, log=log, folder=Path(folder), limit_s=_ANSWER_S)
         try:

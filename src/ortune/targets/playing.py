@@ -1,4 +1,4 @@
-"""Plays the processes of a recorded application together: all begin when the last process is ready."""
+"""Plays the processes of a recorded application together; all begin when the last process is ready."""
 
 from __future__ import annotations
 

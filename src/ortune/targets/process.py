@@ -1,4 +1,4 @@
-"""A trial that is a local process: it works turn by turn, and is stopped in between.
+"""A trial in a local process that works in turns and is stopped between them.
 
 Processes that take turns are stopped while they wait. ONNX Runtime's threads spin for about 40 ms after a run, so a
 process that only waited would disturb the others. A stopped process continues spinning when it is resumed, as between
@@ -46,7 +46,7 @@ from ortune.targets.worker import POLL_LOADING_S, Worker
 
 
 class ProcessRunner(Worker):
-    """A runner that is a process of this machine.
+    """Runner of a trial in a process of this machine.
 
     Args:
         task: The trial.
@@ -66,7 +66,10 @@ class ProcessRunner(Worker):
 
     @property
     def others_bytes(self) -> int:
-        """Memory of the other runners in its group in bytes; except during loading, only one runner grows at a time."""
+        """Memory of the other runners in its group, in bytes.
+
+        While models load, several runners may grow; later only the one whose turn it is.
+        """
         return sum(other.held_bytes for other in self.group if other is not self)
 
     def start(self) -> None:
@@ -79,7 +82,7 @@ class ProcessRunner(Worker):
         if pod is not None and pod.affinity:
             affinity = Applied(knob="cpus", channel="process", key="affinity", value=pod.affinity)
             settings = (*settings, affinity)
-        # Trials of one invocation share what a setting keeps on disk; where, is never a plan's to say.
+        # Trials of one invocation share the files of a setting; a plan never determines their folder.
         settings = tuple(
             msgspec.structs.replace(s, value=str(task.scratch / str(s.value))) if s.probe == "folder" else s
             for s in settings
@@ -92,7 +95,7 @@ class ProcessRunner(Worker):
         self.send(self.request(settings))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
-        """Return the request that the process gets first."""
+        """Return the first request to the process."""
         task = self.task
         provider = providers.find(task.plan.provider_names[0])
         return msgspec.structs.replace(
@@ -128,7 +131,7 @@ class ProcessRunner(Worker):
         self._turn(Finish(), TrialDone)
 
     def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
-        """Return the outcome, after the process was closed."""
+        """Return the outcome of the closed process."""
         end = self.end
         failed = self.failed(end.read_back if isinstance(end, TrialDone) else ())
         if failed is not None:
@@ -152,10 +155,10 @@ class ProcessRunner(Worker):
         )
 
     def failed(self, read_back: Iterable[ReadBack]) -> Failed | None:
-        """Return the failure of the process, which has ended; None if there is none.
+        """Return the failure of the process, which has ended; None if it succeeded.
 
         Args:
-            read_back: Settings as they were in effect.
+            read_back: Verification of the settings.
         """
         end = self.end
         wrong = next((read for read in read_back if not read.ok), None)
@@ -194,7 +197,7 @@ class ProcessRunner(Worker):
             self.close()
 
     def _memory_trouble(self) -> str:
-        """Return how far the process exceeds its memory limits; "" if not, or if a larger process is also loading."""
+        """Return a message if the process exceeds its memory limits and no larger process is also loading; else ""."""
         loading = [
             process
             for process in self.group

@@ -1,4 +1,4 @@
-"""Runs a worker under an interpreter that cannot read this machine's files: they are sent through stdin and stdout.
+"""A worker under an interpreter without access to this machine's files, which are sent through stdin and stdout.
 
 ``worker/relay.py`` runs at the other end of the connection. The worker and its protocol are the same as on this
 machine.
@@ -35,7 +35,7 @@ MOST_BACK_BYTES = 8 << 30
 """Limit in bytes of all files that one process sends back: outputs, a profile, a converted model."""
 MOST_FILES = 10_000
 _LEAVING_S = 5.0
-# The module of the console takes a program line by line; an argument with one would not survive ssh unquoted.
+# The console module accepts a program line by line; as an argument, a program would be split by ssh.
 _CONSOLE = ("-I", "-m", "code")
 
 
@@ -64,7 +64,7 @@ class _Said(msgspec.Struct, kw_only=True):
 
 
 class _TooMuch(Exception):
-    """The files sent back exceed the limit."""
+    """The files sent back exceed the limits of size or number."""
 
 
 class RelayLost(Exception):
@@ -76,7 +76,7 @@ class ProcessEnded(RelayLost):
 
 
 class RemoteChild(launcher.Child):
-    """A process with a remote interpreter, used like a local one.
+    """A process with a remote interpreter, with the methods of a local child process.
 
     Args:
         python: A command whose stdin and stdout are those of a Python interpreter.
@@ -128,7 +128,7 @@ class RemoteChild(launcher.Child):
         )
 
     def with_remote_paths(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
-        """Send the files of a request; return the request with the remote paths.
+        """Send the files of a request; return the request with their remote paths.
 
         Raises:
             RelayLost: The relay does not answer.
@@ -165,7 +165,7 @@ class RemoteChild(launcher.Child):
             return None
 
     def sleep(self, stop: bool) -> None:
-        """Stop or resume the worker on the other machine."""
+        """Stop the worker on the other machine, or resume it."""
         self._tell("sleep" if stop else "wake")
 
     def end(self) -> int:
@@ -195,7 +195,7 @@ class RemoteChild(launcher.Child):
                     break
                 continue
             for number, place in enumerate(self._places):
-                # As JSON writes it: a path may hold backslashes.
+                # In the spelling of JSON, since a path may contain backslashes.
                 inside = json.dumps(f"{place.parent}/")[1:-1]
                 line = line.replace(f"{_FOLDER}{_OUTPUT}/{number}/".encode(), inside.encode())
             self._lines.put(line.replace(_FOLDER.encode(), b""))
@@ -274,7 +274,7 @@ class RemoteChild(launcher.Child):
         return f"{_FOLDER}{folder}/{path.name}"
 
     def _written(self, path: str) -> str:
-        """Register an output that is later copied here, and return its path on the other machine; "" for ""."""
+        """Register an output that is later copied here, and return its path on the other machine; "" for no output."""
         if not path:
             return ""
         place = Path(path)

@@ -1,4 +1,4 @@
-"""Converts a plan to a request: each setting as data for its channel."""
+"""Settings of a plan in the form of a request to the worker: one entry per setting, with its channel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.targets import Target
 
 
 class CannotApply(Exception):
-    """A plan that cannot be tried with this runtime on this machine; becomes a ``Failed`` outcome."""
+    """A plan cannot be tried with this runtime on this machine; the trial becomes a ``Failed`` outcome."""
 
     def __init__(self, reason: FailureReason, what: str) -> None:
         super().__init__(what)
@@ -22,7 +22,7 @@ class CannotApply(Exception):
 
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
-    """Return every setting of the plan as data for the runner; raise CannotApply if a setting cannot be used here."""
+    """Return the settings of a plan for the worker, by name; raise CannotApply if a setting cannot be used here."""
     target = targets.target_of(plan)
     return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
 

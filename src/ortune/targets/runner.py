@@ -1,4 +1,4 @@
-"""Runs trials of any targets, which are alive together and take turns."""
+"""Runs a group of trials on any targets; the trials are alive together and take turns."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def run(
     rng: random.Random | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Outcome, ...] | None:
-    """Run trials and return their outcomes. Failed trials never raise; Ctrl-C is raised after the trials have ended.
+    """Run trials and return their outcomes.
+
+    A failed trial does not raise an exception; Ctrl-C is raised after the trials have ended.
 
     Args:
         tasks: The trials, in the order in which they load.
         machine: Machine of the trials.
-        turns: How the trials share the time; for a single trial, the number of its turns and runs.
+        turns: Number of turns of each trial and of runs per turn.
         rng: Random generator for the order of the turns.
         stop: Callback that is polled before every turn.
 
@@ -45,7 +47,7 @@ def run(
         before = {target: target.sensors(machine) for target in dict.fromkeys(places)}
         if not take_turns(runners, turns, rng or random.Random(), stop):
             return None
-        # Before they end: what a browser's processes took is told only while they live.
+        # Read before the runners end: the CPU time of a browser's processes is known only while they live.
         after = {target: target.sensors(machine) for target in before}
     finally:
         for runner in runners:

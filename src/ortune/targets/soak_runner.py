@@ -1,4 +1,4 @@
-"""Selects the process or page of a soak, by the target of its plan."""
+"""Selection of the process or page of a soak, by the target of its plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.targets.soaking import Soaking, SoakTask
 
 
 def prepared(wanted: SoakTask, machine: Machine, group: Sequence[Soaking]) -> Soaking | Failed:
-    """Return the process or page of a soak, not yet started; Failed if its settings cannot be applied here."""
+    """Return the process or page of a soak before its start; Failed if its settings cannot be applied here."""
     plan = wanted.task.plan
     try:
         settings = applied(plan, wanted.task.runtime)
@@ -21,7 +21,7 @@ def prepared(wanted: SoakTask, machine: Machine, group: Sequence[Soaking]) -> So
     if not plan.is_web:
         return Soaking(wanted, settings, machine, group)
     from ortune.targets.browser.soaking_page import (
-        SoakingPage,  # an HTTP server: others than browsers need none
+        SoakingPage,  # imported here, since only browsers need an HTTP server
     )
 
     if any(setting.knob == WEB_PROXY.name and setting.value for setting in settings):

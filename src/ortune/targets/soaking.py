@@ -1,4 +1,4 @@
-"""A process of a soak: it calls a model for a long time, and reports its memory after each turn."""
+"""A soak in a process: it calls a model for a long time, and reports its memory after each turn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ bytes of inputs, initializers, outputs and temporaries."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakTask:
-    """Description of a soak process.
+    """Task of a soak process.
 
     Attributes:
         task: The trial to run.
@@ -75,11 +75,11 @@ class Soaking(ProcessRunner):
         self.done: SoakDone | None = None
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Start the process."""
+        """Start the process of the soak."""
         super().open(settings, ("soak", *arguments))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
-        """Return the request that the process gets first."""
+        """Return the first request to the process."""
         trial = super().request(settings)
         assert isinstance(trial, TrialRequest)
         wanted = self.wanted
@@ -140,7 +140,7 @@ class Soaking(ProcessRunner):
 
     @property
     def failure(self) -> Failed | None:
-        """The failure; None if there is none."""
+        """Failure of the process, which has ended; None if it succeeded."""
         return self.failed(self.done.read_back if self.done is not None else ())
 
 

@@ -1,4 +1,4 @@
-"""A framework's process under its own interpreter, which gets requests one by one, or is timed as a trial."""
+"""Process of a framework under its own interpreter, which answers requests one by one, or is timed as a trial."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SourceProcessFailed(OrtuneError):
 
 
 class SourceProcess:
-    """One process of a framework, alive until the context is left.
+    """A process of a framework, alive until its context is left.
 
     Args:
         python: Interpreter of the process.
@@ -119,7 +119,7 @@ class SourceProcess:
         most_s = self._limits.run_s if isinstance(request, RunSource) else self._limits.load_s
         deadline = monotonic.now_s() + most_s
         while True:
-            # Whoever goes on talking is held to the limits too.
+            # Limits are also checked while messages keep arriving.
             reply = self._listen() or self._over_limits(deadline, most_s, request)
             if isinstance(reply, SourceFailed):
                 self._child.sleep(True)
@@ -129,7 +129,7 @@ class SourceProcess:
                 return reply
 
     def copy_out(self, folder: Path, target: Path) -> None:
-        """Move files that the process wrote to a new folder, as copies: the process may have the originals open."""
+        """Move files of the process to a new folder, as copies, since the process may still have the originals open."""
         target.mkdir()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for file in sorted(folder.iterdir()):
@@ -163,11 +163,11 @@ class SourceProcess:
         try:
             message = source_answers.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None  # of a module that prints while it is imported, before stdout is moved
+            return None  # printed by a module during its import, before stdout is redirected
         return None if isinstance(message, SourceReady) else message
 
     def _last_words(self) -> str:
-        if not files.is_file(self._log):  # it is in its own folder
+        if not files.is_file(self._log):  # the process can change its log
             return "its log is gone"
         with self._log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
@@ -177,22 +177,22 @@ class SourceProcess:
 
 
 class SourceRunner(ProcessRunner):
-    """A runner of a source model: the process of its framework, which takes turns as a worker does."""
+    """Runner of a trial of a source model in its framework's process, which takes turns as a worker does."""
 
     def start(self) -> None:
-        """Start the process, and monitor disk and memory from then on."""
+        """Start the process, and monitor free disk space and memory from then on."""
         self._room = FreeSpaceMonitor(self.folder)
         super().start()
 
     def program(self) -> Path:
-        """Return the path of the program for its interpreter."""
+        """Return the path of the zipapp for the framework's interpreter."""
         return write_sources(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """Return the environment, with thread counts for libraries that read them only from variables."""
+        """Return the environment, with the number of threads for libraries that read it only from variables."""
         compiler = {
             "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / _COMPILED),
-            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # its helpers would not sleep between turns
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # helper processes would not be stopped between turns
         }
         threads = _threads(settings)
         return clean_environment(
@@ -200,11 +200,11 @@ class SourceRunner(ProcessRunner):
         )
 
     def request(self, settings: tuple[Applied, ...]) -> TimeSource:
-        """Return the request that the process gets first."""
+        """Return the first request to the process."""
         side, trial = self.runtime.source, self.task.request
         assert side is not None
         trial = msgspec.structs.replace(trial, applied=(*settings, *trial.applied))
-        # A function may read its own folder: its module imports others from there.
+        # A function may read its own folder, from which its module imports others.
         reads = [side.folder if side.factory else side.source, *(feed.path for feed in trial.feeds)]
         limits = None if side.trusted else fence_of(reads, self.folder, self.limits.memory_share)
         return TimeSource(side=side, threads=_threads(settings), trial=trial, fence=limits)

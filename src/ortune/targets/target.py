@@ -1,4 +1,4 @@
-"""Definition of a target: the properties of a place where a model can run, and the runner of its trials."""
+"""Interface of a target, a place where a model can run, with the implementation for processes of a runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target: an execution provider in a process of a runtime. Other kinds of targets override the methods.
+    """An execution provider in a process of a runtime. Other kinds of targets override the methods.
 
     Modules that find runtimes and run trials are imported on use, since ``check`` only needs a target's name.
 
@@ -51,13 +51,13 @@ class Target:
 
     @property
     def default(self) -> Plan:
-        """Baseline of the target's plans: the default of ONNX Runtime, of a GPU's provider, or of onnxruntime-web."""
-        # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is raced from the CPU.
+        """Baseline plan of the target: the default of ONNX Runtime, of a GPU's provider, or of onnxruntime-web."""
+        # On a GPU target, settings are compared with the provider's defaults, not with the CPU.
         own = not self.of_runtime or self.provider.hardware == "gpu"
         return Plan(providers=self.providers) if own else Plan()
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Report whether a runtime (for a browser's target, the user's browser) can run the provider, or why not."""
+        """Report whether a runtime (or the browser, for a target in one) can run the provider, or why not."""
         from ortune.runtimes import made
         from ortune.runtimes.local_support import lacking
         from ortune.targets.discover import provider_report
@@ -75,11 +75,11 @@ class Target:
         return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
 
     def why_absent(self, system: str) -> str:
-        """Return a sentence on how to get the provider, which the build lacks, on a system named as by ``platform``."""
+        """Return a message that the build lacks the provider, with the way to get it on a system."""
         return f"not in this build; {self.where_it_is(system)}"
 
     def where_it_is(self, system: str) -> str:
-        """Return how to get the provider on a system named as by ``platform``, or why that is impossible."""
+        """Return the way to get the provider on a system (named as by ``platform``), or why that is impossible."""
         from ortune.runtimes.local_support import lacking, systems
 
         p = self.provider
@@ -106,5 +106,5 @@ class Target:
         return self.provider.name if self.provider.emulated_by(trial.done.devices) else ""
 
     def sensors(self, machine: Machine) -> SensorSnapshot:
-        """Return the sensor readings, which are recorded before and after the target's trials."""
+        """Return the sensor readings of the machine, which are recorded before and after the target's trials."""
         return machine.sensors()

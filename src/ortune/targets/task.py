@@ -1,4 +1,4 @@
-"""Description of a trial before it is started, for the runners of any target."""
+"""Description of a trial before its start, for the runners of any target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTask:
-    """Description of one trial.
+    """Everything that a runner needs to run one trial.
 
     Attributes:
         plan: The plan, which determines the execution provider and thereby the target.

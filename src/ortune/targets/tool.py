@@ -1,4 +1,4 @@
-"""One task of the tool process: start it under the measured interpreter, wait within limits, read its answer."""
+"""Tasks of the tool process: each runs in a fresh process of the measured interpreter, within limits."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class ToolProcess:
                 memory for the task.
         """
         place = f"{task} {source.name}"
-        opened = functools.cache(open_model)  # asked for its size, and for its files
+        opened = functools.cache(open_model)  # used for its size and its files
         if task in _COPIES and self.runtime.host is None:
             needed = peak_bytes(task, opened(source).size_bytes)
             lacking = short_of_memory(needed, self.limits.memory_share)
@@ -211,7 +211,7 @@ class ToolProcess:
 
 
 def _take(made: Path, target: Path) -> None:
-    """Move a result out of its process's folder, after the process has ended.
+    """Move a result out of its process's folder to ``target``, after the process has ended.
 
     Only regular files at the agreed path are moved, never a path that the process names.
 
@@ -254,7 +254,7 @@ def _content(feed: FeedRef) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _digest(files: tuple[tuple[str, int, int], ...]) -> str:
-    """Return the digest of files by content, cached by path, size and time, since each rewrite needs it."""
+    """Return the digest of files by content; cached by path, size and time, since each rewrite needs it."""
     digest = hashlib.sha256()
     for name, _, _ in files:
         digest.update(Path(name).name.encode())

@@ -1,7 +1,7 @@
 """Turns of trials that are alive together: one works while the others sleep.
 
 Consecutive trials of a block, seconds apart, would see different states of a shared machine. Short turns of a few runs
-expose all trials equally to a neighbour's load.
+expose all trials equally to the load of other programs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ortune.records import Outcome
 
 
 class Runner(Protocol):
-    """A runner of one trial that can wait for its turn: a process or a page in a browser.
+    """Interface of a runner of one trial that waits for its turns: a process, or a page in a browser.
 
     A failing step ends the runner; further steps have no effect.
     """
@@ -32,7 +32,7 @@ class Runner(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin to load the model, without waiting for it."""
+        """Begin to load the model, without waiting until it is loaded."""
         ...
 
     def loaded(self) -> bool:
@@ -86,7 +86,7 @@ ALONE = Turns(runs=0, unmeasured=0, rounds=0)
 
 
 def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
-    """Start a group; return False if the session was stopped.
+    """Start a group of runners, and wait until all have loaded; return False if the session was stopped.
 
     All trials load at once on all CPUs, so load times are only valid for a single trial.
     """
@@ -101,7 +101,7 @@ def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
 
 
 def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
-    """Run a loaded group up to its reports; return False if the session was stopped.
+    """Run the turns of a loaded group, and get its reports; return False if the session was stopped.
 
     One trial works at a time. The order of each round is drawn at random, so no trial always follows the same trial.
     """
@@ -110,7 +110,7 @@ def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop
             return False
         runner.warm()
     for _ in range(turns.rounds):
-        # One that failed has no more turns; the others go on without it.
+        # A failed trial has no more turns; the others continue.
         live = [runner for runner in runners if runner.live]
         rng.shuffle(live)
         for runner in live:

@@ -1,4 +1,4 @@
-"""A process of a runtime that runs the worker: starting it, sending messages, and reading within its limits."""
+"""A process that runs the worker: its start, the messages to it, and its answers within limits."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from ortune.targets.task import Limits
 
 POLL_LOADING_S = 0.02  # a large model fills memory within tenths of a second while it loads
 POLL_RUNNING_S = 0.2
-# A look at the memory takes a CPU from the runs for half a millisecond. Five looks a second hit one in a hundred runs
-# of 2 ms, and so their p99. The memory that a model needs was needed before, in its first runs.
+# Reading the memory takes a CPU from the runs for half a millisecond. Five readings a second would affect one in a
+# hundred runs of 2 ms, and so their p99. The first runs have already needed the memory of the model.
 POLL_TIMED_S = 1.0
 LOG_LINES, LOG_BYTES = 60, 64_000
 LOG = "worker.log"
-_GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
+_GONE_S = 10.0  # between the end of stdout and of the process: the system needs time to free a large memory
 
 Message = (
     TrialRequest | TimeSource | Command | ToolRequest | PlayRequest | PlaySoakRequest | SoakRequest | SoakTurn
@@ -60,7 +60,7 @@ _decoder = msgspec.json.Decoder(WorkerMessage | ToolDone | PlayDone | SoakPoint 
 
 
 class Worker:
-    """One process, from its start to its last message.
+    """A worker process, from its start to its last message.
 
     Args:
         runtime: Runtime with the ONNX Runtime to use.
@@ -88,7 +88,9 @@ class Worker:
         self.child: launcher.Child | None = None
         self._chatter = b""
         self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._in_phase_s = self._since = 0.0  # spent waiting for it in this phase, and since when once more
+        self._in_phase_s = self._since = (
+            0.0  # seconds waited in this phase, and the start of the current wait
+        )
 
     @property
     def live(self) -> bool:
@@ -108,7 +110,7 @@ class Worker:
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
         """Start the process with the settings of its environment; set ``end`` to the error if that fails."""
-        # Written first: a disk that is full is no interpreter that cannot be started.
+        # Written first: a full disk must not be reported as an interpreter that cannot be started.
         program = str(self.program()) if self.runtime.host is None else ""
         with (self.folder / LOG).open("wb") as log:
             try:
@@ -143,13 +145,13 @@ class Worker:
         return environment(settings)
 
     def send(self, message: Message) -> None:
-        """Send a message."""
+        """Send a message to the process; for a remote one, the files of a request are sent first."""
         assert self.child is not None
         if isinstance(self.child, RemoteChild) and isinstance(message, TrialRequest | ToolRequest):
             try:
                 message = self.child.with_remote_paths(message)
             except ProcessEnded:
-                return  # what it said is read next
+                return  # its last message is read next
             except RelayLost as error:
                 self.end = self.error("protocol", f"{self.runtime.python} {error}")
                 self.close()
@@ -161,11 +163,11 @@ class Worker:
         until: type[Answer],
         patience_s: float = float("inf"),
     ) -> bool:
-        """Read messages until the expected answer or the end; return False if neither came in time."""
+        """Read messages until the expected answer or the end of the process; return False if neither came in time."""
         began = self._since = monotonic.now_s()
         answer = None
         while self.live and answer is None and monotonic.now_s() < began + patience_s:
-            # Whoever goes on talking is held to the limits too.
+            # Limits are also checked while messages keep arriving.
             answer = self._listen(until) or self._over_limits()
             if isinstance(answer, Last | TrialError):
                 self.end = answer
@@ -175,7 +177,7 @@ class Worker:
         self.elapsed_ns += int((now - began) * 1e9)
         self._in_phase_s += now - self._since
         if isinstance(self.end, TrialError):
-            self.close()  # what is cut off would go on working beside those whose turn it is, and keep its memory
+            self.close()  # a failed process must not run during other turns, or keep its memory
         return answer is not None
 
     def close(self) -> None:
@@ -209,7 +211,7 @@ class Worker:
         if line is None:
             return self._ended_silently()
         if not line.startswith(b"{"):
-            # Of a wrapper or a sitecustomize, before our code runs.
+            # Printed by a wrapper or a sitecustomize, before the worker runs.
             self._chatter = self._chatter or line[:200]
             return None
         try:
@@ -226,7 +228,7 @@ class Worker:
         return message if isinstance(message, until | TrialError) else None
 
     def _poll_s(self) -> float:
-        """Return how many seconds to wait for a message before the limits are checked again."""
+        """Return the seconds to wait for a message before the limits are checked again."""
         if self.phase != "running":
             return POLL_LOADING_S
         return POLL_TIMED_S if self.timing else POLL_RUNNING_S
@@ -241,7 +243,7 @@ class Worker:
         return None
 
     def _memory_trouble(self) -> str:
-        """Return how far the process exceeds its memory limits, in words; "" if it does not."""
+        """Return a message if the process exceeds its memory limits; "" if it does not."""
         share, others = self.limits.memory_share, self.others_bytes
         return over_memory(self.held_bytes, share, others_bytes=others, limit_bytes=self.limit_bytes)
 
@@ -250,7 +252,7 @@ class Worker:
         code = self.child.ended_within(_GONE_S)
         if code is None:
             return self.error("protocol", f"closed its stdout without ending while {self.phase}")
-        # A wrapper that printed something and left is no crash of ONNX Runtime.
+        # A wrapper that printed something and ended is not a crash of ONNX Runtime.
         if code == 0 or (self._chatter and code > 0):
             said = f" but {self._chatter.decode('utf-8', 'replace').strip()!r}" if self._chatter else ""
             what = f"exited with code {code} without a message{said} while {self.phase}"

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional
 from .cases import TimedCase
 
 AHEAD_NS = 5_000_000
-"""From the start of the generator to the start of its schedule: threads need some time to begin."""
+"""Nanoseconds between the start of the generator and the start of its schedule, in which threads begin."""
 
 
 class Clock:
@@ -107,7 +107,7 @@ def play(
         pool = threads or ThreadPoolExecutor(len(callers))
         serving = [pool.submit(serve, call) for call in callers]
         for ended in serving:
-            ended.exception()  # all of them are over before one of them raises
+            ended.exception()  # all callers end before the first exception is raised
         if threads is None:
             pool.shutdown()
         for ended in serving:
@@ -119,7 +119,7 @@ class OpenLoopRun:
     """The schedule of a trial, and its results.
 
     Attributes:
-        played: None until it was played.
+        played: Measurements of the calls; None before ``run``.
     """
 
     def __init__(self, schedule: Dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class OpenLoopRun:
         self.played: Optional[PlayedCalls] = None
 
     def run(self, callers: List[List[TimedCase]]) -> None:
-        """Make the calls of the schedule, each of its case."""
+        """Make the calls of the schedule, each with the input shape of its arrival."""
         self.played = play(self.starts_ns, [self._of(own) for own in callers])
         for number, case in zip(self.cases, self.played.latencies):
             callers[0][number].latencies.append(case)
@@ -140,7 +140,7 @@ class OpenLoopRun:
         return lambda i: own[self.cases[i]].call()
 
     def report(self) -> Optional[Dict[str, Any]]:
-        """Return the measurements in the form of the message; None if there are none."""
+        """Return the open-loop fields of the ``done`` message; None before ``run``."""
         played = self.played
         if played is None:
             return None

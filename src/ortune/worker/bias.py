@@ -28,7 +28,7 @@ class Layer(NamedTuple):
 
 
 def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
-    """Correct the biases in the written model; return what was done, as the end of a sentence."""
+    """Correct the biases in the written model; return a summary as the end of a sentence."""
     floats, model = onnx.load(prepared), onnx.load(request["output"])
     edited = _Quantized(onnx, model.graph)
     layers = list(edited.layers(floats.graph))
@@ -42,7 +42,7 @@ def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
         for number, layer in enumerate(layers):
             x = arrays[layer.read].astype(np.float64)
             low, high = np.iinfo(layer.zero.dtype).min, np.iinfo(layer.zero.dtype).max
-            # As the quantized model reads it: rounded to steps, and back.
+            # The activation as the quantized model reads it: quantized and dequantized.
             rounded = np.clip(np.rint(x / layer.scale) + layer.zero, low, high)
             new = _mean_output(onnx, layer.original, (rounded - layer.zero) * layer.scale, layer.quantized)
             old = _mean_output(onnx, layer.original, x, layer.weight)
@@ -53,14 +53,13 @@ def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
 
 
 def _mean_output(onnx: Any, node: Any, x: Any, weight: Any) -> Any:
-    """Return the mean of each channel that a product computes, without its bias."""
+    """Return the mean output of each channel of a product, without its bias."""
     if node.op_type != "Conv":
         turned = node.op_type == "Gemm" and attribute(onnx, node, "transB", 0)
         mean = x.reshape(-1, x.shape[-1]).mean(axis=0)
         return weight @ mean if turned else mean @ weight
     groups = attribute(onnx, node, "group", 1)
-    # A convolution is linear: the mean of what it computes is its weights times the mean of what each tap
-    # reads.
+    # A convolution is linear: its mean output is its weights times the mean input of each tap.
     taps = _tap_means(onnx, node, x, weight.shape[2:]).reshape(groups, -1, *weight.shape[2:])
     by_group = weight.reshape(groups, -1, *weight.shape[1:])
     return (by_group * taps[:, None]).sum(axis=tuple(range(2, by_group.ndim))).reshape(-1)
@@ -78,7 +77,7 @@ def _tap_means(onnx: Any, node: Any, x: Any, kernel: Any) -> Any:
     for tap in np.ndindex(*kernel):
         starts = [tap[i] * dilations[i] for i in range(rank)]
         cut = [slice(s, s + n * step, step) for s, n, step in zip(starts, sizes, strides)]
-        # Only the positions that this tap meets on its way over the input.
+        # Only the input positions that this tap reads.
         means[(slice(None), *tap)] = x[(slice(None), slice(None), *cut)].mean(axis=(0, *range(2, x.ndim)))
     return means
 
@@ -126,7 +125,7 @@ class _Quantized:
                 )  # fmt: skip
 
     def shift(self, layer: Layer, by: Any) -> bool:
-        """Add to the result of a layer, channel by channel; return False if it has no suitable bias."""
+        """Add a value per channel to the bias of a layer; return False if it has no suitable bias."""
         if layer.node.op_type == "MatMul":
             return self._shift_add(layer.node.output[0], by)
         node = layer.node
@@ -153,7 +152,7 @@ class _Quantized:
         return True
 
     def _put(self, node: Any, place: int, steps: Any, scale: Any) -> None:
-        """Give a product a different 32-bit bias."""
+        """Replace the bias of a product by a new int32 bias with a scale."""
         values = np.clip(np.rint(steps), INT32.min, INT32.max).astype(np.int32)
         names = [self._fresh(node.name + "_corrected" + end) for end in ("_steps", "_scale", "_bias")]
         for name, array in zip(names, (values, scale)):
@@ -165,7 +164,7 @@ class _Quantized:
         node.input[place] = names[2]
 
     def _shift_add(self, name: str, by: Any) -> bool:
-        """Add to the constant of an Add after a matrix product; return False if there is none."""
+        """Add a value per channel to the constant of an Add after a matrix product; return False if there is none."""
         readers = self._readers.get(name, [])
         while len(readers) == 1 and readers[0].op_type in ("QuantizeLinear", "DequantizeLinear"):
             name = readers[0].output[0]
@@ -184,7 +183,7 @@ class _Quantized:
             self._graph.initializer.append(self._onnx.numpy_helper.from_array(new.astype(bias.dtype), fresh))
             add.input[place] = fresh
             return True
-        # A range of its own: the old one may not hold what is added.
+        # A new range, since the shifted bias may exceed the old one.
         kind = self._constants[behind.input[2]].dtype
         info = np.iinfo(kind)
         low, high = min(0.0, float(new.min())), max(0.0, float(new.max()))

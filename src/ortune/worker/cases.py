@@ -1,4 +1,4 @@
-"""Calls of one caller: each input shape with its feeds, timed by itself or concurrently with other callers."""
+"""Timed calls of one caller: one case per input shape, run alone or concurrently with other callers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .protocol import Stop
 
 
 class Bound:
-    """Calls of one caller through one binding, as in ``run`` of a bundle's load.py.
+    """Callable that runs a session through one reused IOBinding, as ``run`` of a bundle's load.py.
 
     Each call binds its arrays. Outputs keep their memory only if no shape can change, since ONNX Runtime rejects
     results that do not fit.
@@ -42,7 +42,7 @@ class Bound:
 
 
 class Buffers(NamedTuple):
-    """Binding of one shape, with its inputs and outputs on the device."""
+    """IOBinding for one set of input shapes, with its inputs and outputs in device memory."""
 
     binding: Any
     inputs: Dict[str, Any]
@@ -51,7 +51,7 @@ class Buffers(NamedTuple):
 
 
 class DeviceBound:
-    """Calls of one caller with buffers on the device for inputs and outputs.
+    """Callable that runs a session with inputs and outputs in device memory.
 
     The buffers of a shape keep their addresses, which replaying a captured graph requires. If the plan keeps values on
     the device, a call copies nothing, and ends when the device is done.
@@ -73,7 +73,7 @@ class DeviceBound:
         return None
 
     def stay(self, feeds: Dict[str, Any]) -> Buffers:
-        """Run once without copying, until the device is done."""
+        """Run once without copies, and wait for the device; return the buffers."""
         buffers = self._buffers(feeds)
         self.session.run_with_iobinding(buffers.binding, buffers.run_options)
         buffers.binding.synchronize_outputs()
@@ -117,7 +117,7 @@ class DeviceBound:
             binding.bind_ortvalue_output(name, value)
         options = self.settings.run
         if self.captures:
-            # Each shape has a graph of its own: a replay knows the shapes of its capture alone.
+            # A captured graph can only be replayed with the shapes of its capture.
             options = self.ort.RunOptions()
             options.add_run_config_entry("gpu_graph_id", str(len(self.bound)))
         return Buffers(binding, inputs, outputs, options)
@@ -137,16 +137,16 @@ def _kind(value: Any) -> str:
 
 
 class TimedCase:
-    """One input shape: how it is run, and its measurements.
+    """One input shape with its calls and their measurements.
 
     Args:
         feed: Name and weight of the shape.
-        call: One run, as it is timed.
+        call: Makes one timed run.
         outputs: Returns names and ONNX types of the outputs, called after the first run.
-        read: One run that returns the outputs; None if the timed one does.
-        other: One run on other inputs, if a graph is captured.
+        read: Makes one run and returns the outputs; None if ``call`` does.
+        other: Makes one run on other inputs, if a graph is captured.
         feeds: The input values, if they can be in a device's memory.
-        device: Calls with values in that memory; None if not used.
+        device: Runs the session with values in that memory; None if not used.
     """
 
     def __init__(
@@ -198,12 +198,12 @@ class TimedCase:
 
     def due(self, request: Dict[str, Any], runs: int) -> int:
         """Return the number of runs of this shape in a batch, by its weight."""
-        # As often as the mix has it, so that what is pooled (CPU time, tails, throughput) is of the mix too.
+        # In proportion to its weight, so pooled values (CPU time, tails, throughput) describe the mix.
         feeds = request["feeds"]
         # Example: weights of 1 and 3, 8 runs a shape: 4 and 12 runs.
         share = self.weight * len(feeds) / sum(feed["weight"] for feed in feeds)
         due: int = round(runs * share)
-        # A shape that is rare in the mix has its runs in every turn, or rounds could not be compared.
+        # Even a rare shape has a run in every turn, since turns are compared.
         return max(1, due) if runs and len(feeds) > 1 else due
 
     def time(self, request: Dict[str, Any], runs: int, chunk: int, chunks: int) -> None:
@@ -216,14 +216,14 @@ class TimedCase:
         self.waits += waits
 
     def drop_last(self) -> None:
-        """Forget the last timed run."""
+        """Discard the last timed run."""
         del self.latencies[-1:], self.waits[-1:]
 
 
 def caller(
     ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any], values: Any
 ) -> List[TimedCase]:
-    """Return the cases of one caller; if inputs and outputs are bound, they share one binding."""
+    """Return the cases of one caller, which share one binding if inputs and outputs are bound."""
     bound: Union[Bound, DeviceBound, None] = None
     if settings.most_rows is not None:
         settings.rows = _in_rows(session, settings.most_rows)
@@ -231,8 +231,8 @@ def caller(
         bound = Bound(session, settings.run)
     elif settings.call_style != "run":
         bound = _on_device(ort, session, settings, request)
-    beside = _on_device(ort, session, settings, request) if request["transfers"] else None
-    return [_case(ort, session, settings, feed, values, bound, beside) for feed in request["feeds"]]
+    resident = _on_device(ort, session, settings, request) if request["transfers"] else None
+    return [_case(ort, session, settings, feed, values, bound, resident) for feed in request["feeds"]]
 
 
 def _in_rows(session: Any, most: int) -> Any:
@@ -255,9 +255,9 @@ def _case(
     feed: Dict[str, Any],
     values: Any,
     bound: Union[Bound, DeviceBound, None],
-    beside: Optional[DeviceBound],
+    resident: Optional[DeviceBound],
 ) -> TimedCase:
-    """Return the case of one shape; ``beside`` calls it with values on the device."""
+    """Return the case of one shape; ``resident`` runs it with values in device memory."""
 
     def outputs() -> List[Tuple[str, str]]:
         return [(o.name, o.type) for o in session.get_outputs()]
@@ -265,7 +265,7 @@ def _case(
     names = [o.name for o in session.get_outputs()]
     feeds, needs_ort_values = values.read_feeds(feed["path"])
     if needs_ort_values and bound is not None:
-        # Run as if it had not been asked for, it would pass for a setting that changes nothing.
+        # Ignoring the setting would make it look like one that changes nothing.
         what = "%s does not support inputs of a type that numpy lacks" % settings.call_style
         raise Stop("unsupported", what, "call_style")
     if needs_ort_values and settings.rows is not None:
@@ -277,25 +277,25 @@ def _case(
         device = bound
         other = (lambda: device.read(values.shifted(feeds))) if device.captures else None
         calls = (lambda: device(feeds)), outputs, (lambda: device.read(feeds))
-        # Buffers with a captured graph have its number: others would capture another one under it.
+        # Buffers belong to the id of their captured graph; other buffers would capture a second graph with it.
         return TimedCase(feed, *calls, other, feeds, device)
     if bound is not None:
         binding = bound
-        return TimedCase(feed, lambda: binding(feeds), outputs, feeds=feeds, device=beside)
+        return TimedCase(feed, lambda: binding(feeds), outputs, feeds=feeds, device=resident)
     if settings.rows is not None:
         in_rows = settings.rows
 
         def run(part: Dict[str, Any]) -> Any:
             return session.run(names, part, settings.run)
 
-        return TimedCase(feed, lambda: in_rows.run(run, feeds), outputs, feeds=feeds, device=beside)
+        return TimedCase(feed, lambda: in_rows.run(run, feeds), outputs, feeds=feeds, device=resident)
     return TimedCase(
-        feed, lambda: session.run(names, feeds, settings.run), outputs, feeds=feeds, device=beside
+        feed, lambda: session.run(names, feeds, settings.run), outputs, feeds=feeds, device=resident
     )
 
 
 def reports(callers: List[List[TimedCase]]) -> List[Dict[str, Any]]:
-    """Return one report per case: its latencies by turn, with those of all callers of a turn together."""
+    """Return one report per case, with the latencies of all callers in the order of the turns."""
     cases = []
     for alike in zip(*callers):
         case = alike[0]

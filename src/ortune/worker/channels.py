@@ -1,4 +1,4 @@
-"""Applying settings: one function a channel, the list is closed.
+"""Settings applied through a closed list of channels, such as session options or the process's affinity.
 
 ``env`` and ``preload`` are applied when the process starts, and only verified here. ``page`` belongs to the browser.
 """
@@ -14,23 +14,23 @@ from .protocol import Stop
 
 
 class Settings:
-    """Options of creating and running the session."""
+    """Options for creating and running the session."""
 
     def __init__(self, ort: Any) -> None:
         self.ort = ort
         self.session = ort.SessionOptions()
-        # RunOptions only where a setting needs them, as users call: with them run_with_iobinding takes 49 us in
-        # place of 4.5 (onnxruntime 1.31).
+        # RunOptions only if a setting needs them, as in users' calls: with them run_with_iobinding takes 49 us
+        # instead of 4.5 us (onnxruntime 1.31).
         self.run: Any = None
         self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
-        self.rows: Any = None  # what splits batches (``rows.InRows``), once a session is there
-        self.most_rows: Optional[int] = None  # of a run
+        self.rows: Any = None  # ``rows.InRows``, which splits batches, once the session exists
+        self.most_rows: Optional[int] = None  # limit of rows per run
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
-        # In the folders that settings name, before the session, which began then, and after; None where none names one.
+        # Files in the folders that settings name: before the session, its start time, and after; None without a folder.
         self.files: Optional[Tuple[Dict[str, int], int, Dict[str, int]]] = None
-        self.devices: List[str] = []  # of the first provider, where it is from a wheel of its own
-        self.pool_threads: Optional[int] = None  # threads that making the global pool added
+        self.devices: List[str] = []  # of the first provider, if it comes from a separate wheel
+        self.pool_threads: Optional[int] = None  # threads added by creating the global pool
 
 
 def apply_process(applied: List[Dict[str, Any]]) -> None:
@@ -62,9 +62,9 @@ def _set_affinity(item: Dict[str, Any]) -> None:
 
 
 def apply(ort: Any, applied: List[Dict[str, Any]]) -> Settings:
-    """Apply every setting through its channel; raise Stop with the knob's name if one cannot be set."""
+    """Apply every setting through its channel; raise Stop with the name of the setting if one cannot be applied."""
     settings = Settings(ort)
-    # One arena holds all of its options: registering a second one would not add to the first.
+    # All options belong to one arena: registering a second one would not add to the first.
     arena = {i["key"]: int(i["value"]) for i in applied if i["channel"] == "env_allocator"}
     for item in applied:
         try:
@@ -98,7 +98,7 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
     elif channel == "provider_option":
         _put(settings.provider_options.setdefault(item["provider"], {}), key, text(value))
     elif channel == "global_pool":
-        # Only here can its threads be counted: a session that shares the pool adds none.
+        # Its threads can be counted only here: a session that shares the pool adds none.
         before = thread_count()
         ort.set_global_thread_pool_sizes(int(value), 1)
         after = thread_count()
@@ -113,7 +113,7 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
 
 
 def _put(options: Dict[str, str], key: str, value: str) -> None:
-    """Set a provider option; further parts of the key are a path in the option's JSON text."""
+    """Set a provider option; a key with slashes is a path into the option's JSON text."""
     way = key.split("/")
     if len(way) == 1:
         options[key] = value
@@ -168,7 +168,7 @@ def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, An
             return {}
     except plugins.Unusable as error:
         raise Stop("not-applied", str(error), names[0]) from error
-    # Else the Python package catches what a provider says, here or in a run, and goes on with the CPU alone.
+    # Otherwise the Python package catches a provider's errors, here or in a run, and falls back to the CPU.
     strict = {"enable_fallback": 0} if names and set(names) <= set(ort.get_available_providers()) else {}
     return {"providers": specs, **strict}
 

@@ -1,4 +1,4 @@
-"""A host of a cluster: starts the processes of one ortune, forwards their streams, and holds the machine's lock.
+"""Ray actor on a host of a cluster: starts ortune's processes, forwards their streams, and holds the measuring lock.
 
 Ray creates one on each host, from this source. ortune need not be installed there. The other end is ``ortune.cluster``.
 """
@@ -86,17 +86,17 @@ class _Child:
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-        with self.changed:  # readers that wait for room go on to the end of their streams
+        with self.changed:  # readers that wait for space then read to the end of their streams
             self.output.take()
             self.log.take()
 
 
 class ClusterHost:
-    """Actor on a host of a cluster."""
+    """Ray actor that starts and controls ortune's processes on one host."""
 
     def __init__(self) -> None:
         self._children: Dict[int, _Child] = {}
-        # Python also imports from the folder in which it is started; where Ray was started may be a stranger's.
+        # Python also imports from its working directory, and Ray's may belong to another user.
         self._folder = tempfile.TemporaryDirectory(prefix="ortune-host-")
         self._guard = threading.Lock()
         self._lock: Optional[int] = None
@@ -107,7 +107,7 @@ class ClusterHost:
         return os.nice(0) if hasattr(os, "nice") else 0
 
     def start(self, arguments: List[str], variables: Dict[str, str]) -> int:
-        """Start this interpreter with these arguments; return the number of the process here."""
+        """Start a process of this interpreter; return its number on this host."""
         child = _Child(arguments, variables, self._folder.name)
         with self._guard:
             self._made += 1
@@ -162,7 +162,7 @@ class ClusterHost:
             child.end()
 
     def has(self, digest: str) -> bool:
-        """Return whether a file is in the cache."""
+        """Return whether the cache contains the file with a SHA-256 digest."""
         folder = cache_folder()
         return bool(folder) and os.path.exists(os.path.join(folder, digest))
 
@@ -186,7 +186,8 @@ class ClusterHost:
         """Try to acquire the machine's measuring lock.
 
         Returns:
-            Whether it was acquired; if not, the content of the lock file, and this machine's time.
+            Whether it was acquired; if not, the content of the lock file, and this machine's time in seconds since
+            1970.
         """
         try:
             import fcntl
@@ -213,7 +214,7 @@ class ClusterHost:
             os.close(fd)
             return True, b"", 0.0
         holder = {"what": what, "pid": os.getpid(), "since_s": time.time(), "budget_s": budget_s}
-        with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
+        with contextlib.suppress(OSError):  # a full disk: the lock is held, but its holder is not named
             os.ftruncate(fd, 0)
             os.pwrite(fd, json.dumps(holder).encode(), 0)
         self._lock = fd
@@ -226,7 +227,7 @@ class ClusterHost:
             self._lock = None
 
     def gauge(self) -> int:
-        """Time a fixed computation, in nanoseconds, for a comparison with hosts of the same kind."""
+        """Return the duration of a fixed computation in nanoseconds, for a comparison of hosts of the same kind."""
         data = bytes(GAUGE_BYTES)
         times = []
         for _ in range(GAUGE_TIMES):

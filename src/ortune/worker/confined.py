@@ -1,4 +1,4 @@
-"""The fence around a process, with every folder that libraries write to inside of it."""
+"""Confinement of a process to its working directory, in which libraries then also write their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDERS = (
     "XDG_RUNTIME_DIR", "KERAS_HOME", "TORCH_HOME", "HF_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR",
     "TORCHINDUCTOR_CACHE_DIR",
 )  # fmt: skip
-"""Variables of folders in which libraries write."""
+"""Environment variables that name the folders in which libraries write."""
 
 
 def confine(limits: Optional[Mapping[str, Any]]) -> None:
@@ -26,7 +26,7 @@ def confine(limits: Optional[Mapping[str, Any]]) -> None:
         limits: The ``Fence`` of the request; None for no confinement.
 
     Raises:
-        fence.Unfenced: The system cannot confine it.
+        fence.Unfenced: The system does not support the confinement.
     """
     if limits is None:
         return
@@ -34,7 +34,7 @@ def confine(limits: Optional[Mapping[str, Any]]) -> None:
     fence.confine(limits["reads"], own, limits["memory_bytes"], limits["file_bytes"])
     os.environ.update(dict.fromkeys(_FOLDERS, own))
     os.environ["LOGNAME"] = os.environ["USER"] = (
-        "ortune"  # libraries ask for it, and the list of users is not read
+        "ortune"  # libraries read these variables; the list of users is inaccessible
     )
     tempfile.tempdir = own
     with contextlib.suppress(ImportError):

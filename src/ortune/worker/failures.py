@@ -1,4 +1,4 @@
-"""The top frame of a process with a single request: every failure becomes one message with its reason."""
+"""Error handling of a worker process: each failure is reported as one message with its reason."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Callable, NoReturn
 from .protocol import Link, Stop
 
 _FULL = (28, 122, 27)
-"""No space left, over the quota, over the file size limit."""
+"""Error numbers ENOSPC, EDQUOT and EFBIG: disk full, over the quota, over the file size limit."""
 
 
 def first_lines(error: BaseException) -> str:
-    """Return the type and message of an exception."""
+    """Return the type and message of an exception, at most 2,000 characters."""
     name, text = type(error).__name__, str(error).strip()
     if name == "EPFail":
-        # A plug-in's own sentence comes last, behind the places in the sources through which it went.
+        # A plug-in's own message comes last, after the source locations that it passed.
         last = " ".join(text.rpartition("EP_FAIL : ")[2].split())
         last = re.sub(r"^\S+\.(?:cc|cpp|h):\d+ .*?\)(?: const)? ", "", last)
         text = last.partition(" was false. ")[2] or last or text
@@ -33,10 +33,10 @@ def conclude(
     except Stop as stop:
         link.send("error", reason=stop.reason, what=stop.what, phase=link.phase, knob=stop.knob)
     except BrokenPipeError:
-        pass  # nobody is left to tell
-    except Exception as error:  # the one broad except: a trial's failure is data
+        pass  # ortune has ended
+    except Exception as error:  # the only broad except: a trial's failure is data
         link.send("error", reason=reason(error, link.phase), what=words(error), phase=link.phase)
-    # Destructors of a session can take seconds and prove nothing; every result is out.
+    # Destructors of a session can take seconds; all results have been sent.
     sys.stdout.flush()
     os._exit(0)
 
@@ -53,7 +53,7 @@ def reason(error: BaseException, phase: str) -> str:
     if name == "NotImplemented":
         return "unsupported"
     if "unknown provider type" in text:
-        return "not-applied"  # one that older releases had; of others this build falls back in silence
+        return "not-applied"  # a provider of older releases; for others this build silently falls back
     return "load-error" if phase in ("importing", "loading") else "run-error"
 
 
@@ -64,9 +64,9 @@ _NO_MEMORY = (
     "can't allocate memory",
     "cannot allocate memory",
 )
-"""Messages of ONNX Runtime, PyTorch and the system."""
+"""Parts of the messages of ONNX Runtime, PyTorch and the system if memory is exhausted."""
 
 
 def _is_disk_full(error: OSError) -> bool:
-    """Return whether there is no space to write; numpy reports that without an error number."""
+    """Return whether an error means a full disk; numpy raises such errors without a number."""
     return error.errno in _FULL or "written" in str(error) or "free space" in str(error)

@@ -47,7 +47,7 @@ class Unfenced(Exception):
 
 
 def missing() -> str:
-    """Return what this system lacks for the fence, in words; "" if nothing."""
+    """Return the reason why this system does not support the fence, as words for a message; "" if it does."""
     if not sys.platform.startswith("linux"):
         names = {"darwin": "macOS", "win32": "Windows"}
         return "%s has no Landlock and no seccomp" % names.get(sys.platform, sys.platform)

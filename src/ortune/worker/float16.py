@@ -15,11 +15,11 @@ from .quantizer_graphs import ENDS, give_names, graphs, left_out, store_constant
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the model in float16, with unchanged types of inputs and outputs; return what was done."""
+    """Write the model in float16, with unchanged types of inputs and outputs; return a summary sentence."""
     onnx, converter = imported("onnx", ort), imported("onnxruntime.transformers.float16", ort)
     leave = request["params"]["leave"]
     model = _typed(onnx, request)
-    model.ir_version = max(model.ir_version, 4)  # below it, constants would have to be inputs
+    model.ir_version = max(model.ir_version, 4)  # earlier versions require constants to be inputs
     give_names(model.graph)
     for graph in graphs(model.graph):
         _store_floats(onnx, graph)
@@ -27,7 +27,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
     left = left_out(model, leave, ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM"))
     kinds = [word for word in leave.split("+") if word != ENDS]
     cut = _Cut()
-    # Which numbers do not fit the converter says in its log alone.
+    # The converter reports numbers out of range only in its log.
     converter.logger.addHandler(cut)
     converter.logger.setLevel(logging.DEBUG)
     converter.logger.propagate = False
@@ -35,11 +35,11 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
         converted = converter.convert_float_to_float16(
             model,
             keep_io_types=True,
-            disable_shape_infer=True,  # what is known of types is in it
+            disable_shape_infer=True,  # the model already has inferred types
             op_block_list=[*converter.DEFAULT_OP_BLOCK_LIST, *kinds],
             node_block_list=left,
         )
-    except Exception as error:  # the converter's own, whatever it was
+    except Exception as error:  # any exception of the converter
         said = "%s: %s" % (type(error).__name__, str(error)[:500])
         raise Stop("unsupported", "the float16 converter does not support this model: %s" % said) from error
     if not any(onnx.TensorProto.FLOAT16 in _stored_types(graph) for graph in graphs(converted.graph)):
@@ -51,7 +51,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
     outside = is_large(model)
     onnx.save(converted, request["output"], save_as_external_data=outside, location=request["external_name"])
     trouble = does_not_load(ort, request)
-    # What the CPU alone has no kernel for may run on the GPU that it is made for.
+    # A node without a CPU kernel may still run on a GPU, for which such models are made.
     if trouble and "NOT_IMPLEMENTED" not in trouble:
         raise Stop("unsupported", "the converter's float16 model does not load: %s" % trouble[:500])
     said = words_left_out(leave) + cut.words()
@@ -59,7 +59,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
 
 
 class _Cut(logging.Handler):
-    """Counts the tensors with numbers that the converter reports as out of range."""
+    """Log handler that counts the tensors with numbers that the converter reports as out of range."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ def _typed(onnx: Any, request: Dict[str, Any]) -> Any:
     if model.functions:
         model = importlib.import_module("onnx.inliner").inline_local_functions(model)
     onnx.save(model, path)
-    with contextlib.suppress(Exception):  # what cannot be inferred is as the model declares it
+    with contextlib.suppress(Exception):  # types that cannot be inferred stay as declared
         onnx.shape_inference.infer_shapes_path(path, path)
         model = onnx.load(path, load_external_data=False)
     onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(source)))

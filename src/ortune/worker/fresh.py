@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Fresh:
-    """Changing input values of one caller.
+    """Generator of new input values for the calls of one caller.
 
     Args:
         inputs: Inputs that change, in the form of ``FreshInput``.
@@ -21,7 +21,7 @@ class Fresh:
         self._count = 0
 
     def fill(self, feeds: Dict[str, Any], base: Dict[str, Any]) -> None:
-        """Write new values into feeds, derived from a base that is not changed."""
+        """Write new values into feeds, derived from base values that are not modified."""
         self._count += 1
         for name, entry in self.inputs.items():
             value = base.get(name)
@@ -37,6 +37,6 @@ class Fresh:
             return self._rng.integers(entry["low"], entry["high"], base.shape, base.dtype, endpoint=True)
         moved = np.roll(base, int(self._rng.integers(base.size)))
         if entry["kind"] == "floats":
-            # Down to half of what they were, so that they stay within their range; never twice the same.
+            # Scaled by a factor between 0.5 and 1, so values stay within their range and do not repeat.
             moved *= base.dtype.type(1.0 - 0.5 * self._rng.random())
         return moved

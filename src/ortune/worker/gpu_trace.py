@@ -76,7 +76,7 @@ class GpuTrace:
         self._filled: List[Tuple[int, int]] = []  # address and valid bytes
         self._ahead_ns = 0  # the system's clock less CUPTI's
         self._library: Any = None
-        # Kept: a callback that is collected while the tracer knows it ends the process.
+        # Referenced here, since a callback that is garbage-collected while registered crashes the process.
         self._callbacks = (_REQUESTED(self._requested), _COMPLETED(self._completed))
 
     def start(self) -> None:
@@ -114,8 +114,8 @@ class GpuTrace:
         nodes = _Nodes(events)
         behind: Dict[int, List[Dict[str, Any]]] = {}
         for work in works:
-            # By its launch, not by its own start: kernels run later, when the host is at other nodes. From
-            # the nanoseconds of CUPTI's clock to microseconds since the profile began.
+            # By the time of its launch, since kernels run later, when the host executes other nodes. Nanoseconds of
+            # CUPTI's clock become microseconds since the start of the profile.
             at_us = (calls.get(work.pop("correlation"), work["start"]) + self._ahead_ns - started_ns) / 1e3
             node = nodes.at(at_us)
             behind.setdefault(node, []).append(
@@ -135,7 +135,7 @@ class GpuTrace:
         self._filled.append((buffer, valid))
 
     def _ahead(self) -> int:
-        """Return the system's clock less CUPTI's: of several readings the one that took least."""
+        """Return the offset in nanoseconds of the system's clock from CUPTI's, from the fastest of several readings."""
         now = ctypes.c_uint64()
         readings = []
         for _ in range(20):
@@ -159,7 +159,7 @@ class GpuTrace:
             kind = ctypes.c_uint32.from_address(address).value
             if kind in (RUNTIME, DRIVER):
                 call = _Call.from_address(address)
-                # A runtime's call makes the driver's of the same number: the outer one began first.
+                # A runtime call makes a driver call with the same id; the outer one began first.
                 calls[call.correlation] = min(call.start, calls.get(call.correlation, call.start))
             elif kind in (MEMCPY, MEMSET):
                 copy = _Copy.from_address(address)
@@ -199,7 +199,7 @@ class _Nodes:
     def at(self, at_us: float) -> int:
         """Return the index of the innermost node's event at a time; -1 if there is none."""
         last = bisect.bisect_right(self.starts, at_us) - 1
-        # Both ends are whole microseconds. Before the node that began last there are only those that it is inside of.
+        # Times are whole microseconds. Earlier nodes that still run enclose the node that began last.
         for start, end, index in reversed(self.rows[max(0, last - 64) : last + 1]):
             if start <= at_us <= end + 1:
                 return index
@@ -266,5 +266,5 @@ def demangled(name: bytes) -> str:
         status = ctypes.c_int()
         text = demangle(name, None, None, ctypes.byref(status))
         if text and status.value == 0:
-            name = ctypes.string_at(text)  # leaked: once a kernel's name
+            name = ctypes.string_at(text)  # leaked, once per kernel name
     return name.decode("utf-8", "replace")

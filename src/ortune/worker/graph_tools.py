@@ -1,4 +1,4 @@
-"""Tools that rewrite a whole graph: ONNX Runtime's own for transformers, and a closed list of others.
+"""Tools that rewrite a whole graph: ONNX Runtime's transformer fusions, and a closed list of other packages.
 
 Each is imported on first use from the measured environment. ortune never installs them.
 """
@@ -13,11 +13,11 @@ from typing import Any, Dict, Iterator, List
 from .protocol import Stop
 
 NORMALIZATION_OPSET = 17
-INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model: protobuf holds 2 GB
+INLINE_LIMIT_BYTES = 1 << 30  # larger weights are stored as external data: protobuf is limited to 2 GB
 
 
 def is_large(model: Any) -> bool:
-    """Return whether a model's weights should be external data, which need not be loaded.
+    """Return whether a model's weights should be stored as external data; the weights need not be loaded.
 
     Elements are counted, because protobuf's byte count fails above 2 GB.
     """
@@ -49,7 +49,7 @@ def stored_tensors(graph: Any) -> Iterator[Any]:
 
 
 def transformers(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the graph with ONNX Runtime's transformer fusions, after folding constants; return what was done."""
+    """Write the graph with ONNX Runtime's transformer fusions, after folding constants; return a summary sentence."""
     onnx = imported("onnx", ort)
     logging.disable(logging.WARNING)
     optimizer = imported("onnxruntime.transformers.optimizer", ort)
@@ -58,7 +58,7 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     model = onnx.load(_folded(ort, onnx, request))
     before = _own(model)
     options = fusion.FusionOptions(params["model"])
-    # These two change more than the order of sums: positions taken for granted, and a mask cut to a length.
+    # These two change more than the order of sums: one assumes positions, one reduces a mask to a length.
     options.enable_embed_layer_norm = False
     if options.attention_mask_format == fusion.AttentionMaskFormat.MaskIndexEnd:
         options.use_raw_attention_mask(True)
@@ -67,7 +67,7 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     fused = _own(fused_model)
     gained = {kind: n - before.get(kind, 0) for kind, n in fused.items() if n > before.get(kind, 0)}
     if not gained:
-        # Constants that were folded on the way are no reason to write another model.
+        # Folded constants alone do not justify a new model.
         saved(ort, onnx, onnx.load(request["model"]), request)
         return "Nothing was fused."
     if "com.microsoft" not in {opset.domain for opset in fused_model.opset_import}:
@@ -79,14 +79,14 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the graph simplified by onnxslim; return what was done."""
+    """Write the graph simplified by onnxslim; return a summary sentence."""
     tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     return _finished(ort, onnx, original, tool.slim(request["model"]), request, "onnxslim")
 
 
 def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the graph simplified by onnxsim; return what was done."""
+    """Write the graph simplified by onnxsim; return a summary sentence."""
     tool, onnx = imported("onnxsim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     simplified, _ = tool.simplify(original)
@@ -94,7 +94,7 @@ def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the graph optimised by onnxscript; return what was done."""
+    """Write the graph optimised by onnxscript; return a summary sentence."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     return _finished(ort, onnx, original, tool.optimize(original), request, "onnxscript")
@@ -114,7 +114,7 @@ def imported(name: str, ort: Any) -> Any:
 
 
 def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str, Any], tool: str) -> str:
-    """Save the result of a tool, or the original if only declared shapes differ; return what was done."""
+    """Save the result of a tool, or the original if only declared shapes differ; return a summary sentence."""
     _require_same_signature(original, output)
     before, after = _contents(original.graph), _contents(output.graph)
     saved(ort, onnx, original if before == after else output, request)
@@ -139,7 +139,7 @@ def _contents(graph: Any) -> List[Any]:
 
 
 def _raised(onnx: Any, request: Dict[str, Any]) -> str:
-    """Return the model at an opset with LayerNormalization, which the fusions always create."""
+    """Return the path of the model at an opset with LayerNormalization, which the fusions always create."""
     model = onnx.load(request["model"])
     opset = next((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), 1)
     if opset >= NORMALIZATION_OPSET:
@@ -149,7 +149,7 @@ def _raised(onnx: Any, request: Dict[str, Any]) -> str:
     try:
         raised = importlib.import_module("onnx.version_converter").convert_version(model, NORMALIZATION_OPSET)
         onnx.save(raised, path)
-    except Exception as error:  # the converter's own, whatever it was: the model stays as it is
+    except Exception as error:  # any exception of the converter: the model is not changed
         what = "opset %d cannot be raised to %d, which LayerNormalization needs: %s: %s"
         raise Stop(
             "unsupported", what % (opset, NORMALIZATION_OPSET, type(error).__name__, str(error)[:300])
@@ -158,7 +158,7 @@ def _raised(onnx: Any, request: Dict[str, Any]) -> str:
 
 
 def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
-    """Return the model with constants folded but no fusions, which need weights as constants."""
+    """Return the path of the model with folded constants and no fusions; the fusions need weights as constants."""
     source = _raised(onnx, request)
     path: str = request["output"] + ".folded.onnx"
     options = ort.SessionOptions()
@@ -174,7 +174,7 @@ def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
 
 
 def _own(model: Any) -> Dict[str, int]:
-    """Return the numbers of ONNX Runtime's own operators and of normalisations, by operator."""
+    """Return the numbers of nodes with ONNX Runtime's own operators and with normalisations, by operator."""
     counts: Dict[str, int] = {}
     for node in model.graph.node:
         if node.domain == "com.microsoft" or node.op_type.endswith("LayerNormalization"):
@@ -224,6 +224,6 @@ def does_not_load(ort: Any, request: Dict[str, Any], mapped: bool = False) -> st
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         ort.InferenceSession(request["output"], options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's own, of many kinds
+    except Exception as error:  # ONNX Runtime has many exception classes
         return str(error) or type(error).__name__
     return ""

@@ -73,7 +73,7 @@ def own_bytes(pid: str = "self") -> Optional[int]:
 
 
 def shared_out_bytes(pid: str = "self") -> Optional[int]:
-    """Return the memory with each page divided among the processes that share it, such as forked ones."""
+    """Return the memory of ``own_bytes``, with each page divided among the processes that share it."""
     path = "/proc/%s/smaps_rollup" % pid
     parts = _sum_of(path, ("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))
     return own_bytes(pid) if parts is None else parts
@@ -104,7 +104,7 @@ def used_bytes() -> Optional[int]:
 
 
 def group() -> List[Optional[int]]:
-    """Return the memory of the innermost control group, and the part of that memory that is file cache."""
+    """Return the memory of the innermost control group and its part in the file cache, in bytes; None if unknown."""
     for line in _lines("/proc/self/cgroup"):
         _, names, path = line.rstrip("\n").split(":", 2)
         if names == "":

@@ -1,4 +1,4 @@
-"""One trial: reads the request, then loads, runs batches and reports, each in its turn, and exits.
+"""Process of one trial: reads the request, loads the model, runs batches when commanded, reports, and exits.
 
 It runs under any interpreter from Python 3.8 with numpy and onnxruntime, and imports nothing else.
 """
@@ -20,7 +20,7 @@ PLACEMENT = "get_provider_graph_assignment_info"
 
 
 def main() -> None:
-    """Run the worker."""
+    """Run one trial and exit."""
     link = Link()
     failures.conclude(link, lambda: _trial(link))
 
@@ -52,8 +52,8 @@ class PlanSession(Trial):
         self.settings: Any = None
         self.placement: List[Dict[str, Any]] = []
         self.sessions: List[Any] = []
-        self.added: Optional[int] = None  # threads that one session brought
-        self.gpu: Any = None  # what times kernels, where the profile is to have them
+        self.added: Optional[int] = None  # threads added per session
+        self.gpu: Any = None  # ``GpuTrace``, if the profile should contain kernels
         self.arguments: Dict[str, Any] = {}
 
     def load(self) -> None:
@@ -86,7 +86,7 @@ class PlanSession(Trial):
         self.load_ns = timing.CLOCK() - start
         threads_after = probes.thread_count()
         if threads_before is not None and threads_after is not None:
-            # Every session has a pool of its own.
+            # Every session has its own pool.
             self.added = (threads_after - threads_before) // len(self.sessions)
         _require_providers(self.sessions[0], request["providers"], ort.get_available_providers())
         self.placement = _placement(self.sessions[0], request["providers"], request["name_nodes"])
@@ -112,7 +112,7 @@ class PlanSession(Trial):
         ]
 
     def report(self) -> Dict[str, Any]:
-        """Return the measurements in the form of the message."""
+        """Return the fields of the ``done`` message."""
         from . import probes
 
         session = self.sessions[0]
@@ -125,7 +125,7 @@ class PlanSession(Trial):
             "providers": session.get_providers(), "placement": self.placement,
             "devices": self.settings.devices, "ort_version": self.ort.__version__,
             "wrote": bool(set(self.settings.files[2]) - set(self.settings.files[0])) if self.settings.files else None,
-            "gpu_run": transfers.of_run(self.callers[0][0]) if self.request["transfers"] else None,
+            "gpu_run": transfers.times_of_run(self.callers[0][0]) if self.request["transfers"] else None,
             "profile": self._profile(session), "untraced": self.gpu.problem if self.gpu is not None else "",
         }  # fmt: skip
 
@@ -167,7 +167,10 @@ def _require_providers(session: Any, requested: List[Dict[str, Any]], available:
 
 
 def _placement(session: Any, requested: List[Dict[str, Any]], by_name: bool) -> List[Dict[str, Any]]:
-    """Return the nodes of each provider, if this version logs them; a requested provider must have some."""
+    """Return the nodes assigned to each provider, or [] if this version does not report them.
+
+    Raise Stop if the first requested provider received none.
+    """
     if not requested or not hasattr(session, PLACEMENT):
         return []
     placement: Dict[str, Dict[str, Any]] = {}

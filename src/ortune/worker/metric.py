@@ -1,4 +1,4 @@
-"""The user's own metric of a model's outputs: a function that is named only on the command line."""
+"""The user's own metric of a model's outputs: a function named on the command line."""
 
 from __future__ import annotations
 

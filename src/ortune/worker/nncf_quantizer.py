@@ -15,7 +15,7 @@ from .quantizer_graphs import left_out, words_left_out
 
 
 def quantize(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the model with weights and activations in 8 bits; ranges are those of the given inputs."""
+    """Write the model with 8-bit weights and activations, calibrated on the given inputs; return a summary sentence."""
     from . import values
 
     feeds = request["feeds"]

@@ -27,7 +27,7 @@ _TYPES.update({"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64
 
 
 class _Layer(ctypes.Structure):
-    """``ov_profiling_info_t``; times are in microseconds."""
+    """C structure ``ov_profiling_info_t``: counters of one layer; times are in microseconds."""
 
     _fields_ = [
         ("status", ctypes.c_int), ("real_us", ctypes.c_int64), ("cpu_us", ctypes.c_int64),
@@ -36,13 +36,13 @@ class _Layer(ctypes.Structure):
 
 
 class _Layers(ctypes.Structure):
-    """``ov_profiling_info_list_t``."""
+    """C structure ``ov_profiling_info_list_t``: the counters of all layers."""
 
     _fields_ = [("layers", ctypes.POINTER(_Layer)), ("count", ctypes.c_size_t)]
 
 
 class _Shape(ctypes.Structure):
-    """``ov_shape_t``, which is passed by value."""
+    """C structure ``ov_shape_t``, which is passed by value."""
 
     _fields_ = [("rank", ctypes.c_int64), ("dims", ctypes.POINTER(ctypes.c_int64))]
 
@@ -55,7 +55,7 @@ def ask(ort: Any, request: Dict[str, Any]) -> str:
     for custom in request["custom_ops"]:
         settings.session.register_custom_ops_library(custom)
     options = settings.provider_options.get(request["providers"][0]["name"], {})
-    # The builds with the library compute in float32 unless told otherwise; OpenVINO alone would in bfloat16.
+    # Builds with the library compute in float32 by default; OpenVINO by itself would use bfloat16.
     properties = {"INFERENCE_PRECISION_HINT": "f32"}
     properties.update(json.loads(options.get("load_config", "{}")).get("CPU", {}))
     feeds, _ = values.read_feeds(request["feeds"][0]["path"])
@@ -81,7 +81,7 @@ def _library(ort: Any) -> Any:
 
 
 def _save_given(ort: Any, options: Any, model: str, path: str) -> None:
-    """Save the graph that ONNX Runtime offers to a provider: after the basic level."""
+    """Save the graph that ONNX Runtime passes to a provider, optimised at the basic level."""
     basic = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     if options.graph_optimization_level != ort.GraphOptimizationLevel.ORT_DISABLE_ALL:
         options.graph_optimization_level = basic

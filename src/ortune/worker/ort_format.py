@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 from .protocol import Stop
 
-LEVEL = "ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL"  # the converter has no argument for it
+LEVEL = "ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL"  # the converter has no argument for the level
 CONFIG = ".config"
 """Suffix of the list of needed operators, after the model's name."""
 BLOCKS = "NchwcTransformer"
@@ -18,7 +18,7 @@ BLOCKS = "NchwcTransformer"
 
 
 def fit_platform(options: Any, platform: str) -> List[str]:
-    """Set the converter's options for a platform, for a session that saves the same graph as an .onnx.
+    """Set the converter's options for a platform on a session that saves the same graph as an .onnx file.
 
     Returns:
         The disabled optimisers.
@@ -28,7 +28,7 @@ def fit_platform(options: Any, platform: str) -> List[str]:
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the model at a level and in a style."""
+    """Write the model in ORT format at the requested level and style; return a summary sentence."""
     params, libraries = request["params"], request["custom_ops"]
     if len(libraries) > 1:
         raise Stop(
@@ -49,7 +49,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
     os.environ[LEVEL] = params["level"]
     style = {"fixed": "Fixed", "runtime": "Runtime"}[params["style"]]
     platform, needed = params.get("platform", "any"), params.get("needed", "")
-    # Beside the output, for it lists the operators in a file of its own.
+    # A folder next to the output, since the converter also writes a file with the list of operators.
     with tempfile.TemporaryDirectory(dir=os.path.dirname(request["output"])) as folder:
         converter.convert_onnx_models_to_ort(
             pathlib.Path(model),

@@ -13,14 +13,14 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 
-ROUNDS = 2  # of all rates, so that what disturbs for a moment does not hit all tries of one
+ROUNDS = 2  # of all rates, so a short disturbance does not affect all tries of one rate
 FEWEST_TRIES = 3
-SHORT_BYTES = 128 << 20  # of an array, below which a try passes over it several times
-CPU_SLACK = 1.25  # of CPU over wall seconds: more threads than these were at work
+SHORT_BYTES = 128 << 20  # size of an array below which a try passes over it several times
+CPU_SLACK = 1.25  # ratio of CPU to wall time per thread above which additional threads ran
 
 CACHED = (
     1 << 15
-)  # elements of an array: three of them fit into a core's own cache, and calls are little beside them
+)  # elements of an array: three arrays fit into a core's cache, and the time of a call is negligible
 CACHED_PASSES = 32
 
 STREAMS: Dict[str, Any] = {
@@ -28,7 +28,7 @@ STREAMS: Dict[str, Any] = {
     "add": (3, lambda a, b, c: np.add(a, b, out=c)),
     "read": (1, lambda a, b, c: a.max()),
 }
-"""Arrays that a pass reads or writes, and the pass."""
+"""Streams by name: number of arrays that a pass reads or writes, and the function of the pass."""
 
 
 def measure(ort: Any, request: Dict[str, Any]) -> str:
@@ -52,7 +52,7 @@ def measure(ort: Any, request: Dict[str, Any]) -> str:
         _keep(rates["float32"], "numpy", _numpy(threads, side, share_s))
         for name, rate in _streams(threads, array_bytes, share_s).items():
             _keep(rates["bytes"], name, rate)
-        if threads == 1:  # caches of a core's own: more threads have as many times that
+        if threads == 1:  # each core has its own caches, so the rate is proportional to the threads
             for name, rate in _elementwise(share_s).items():
                 _keep(rates["elementwise"], name, rate)
     rates["numpy"] = np.__version__
@@ -96,7 +96,7 @@ def _numpy(threads: int, side: int, seconds: float) -> float:
     cpu, wall = time.process_time(), time.perf_counter()
     shortest = _shortest(lambda: a.dot(b, out), seconds)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    # More CPU time than these threads have: the library has started others, and the rate is not theirs.
+    # More CPU time than these threads have: the library started more threads, so the rate is not that of these.
     return 2.0 * side**3 / shortest if cpu <= CPU_SLACK * threads * wall else 0.0
 
 
@@ -113,7 +113,7 @@ def _shortest(call: Callable[[], Any], seconds: float) -> float:
 
 
 def passes(array_bytes: int) -> int:
-    """Return how often a try passes over the arrays, so that the time to start the threads is negligible."""
+    """Return the number of passes over the arrays per try, so that the time to start the threads is negligible."""
     return 3 if array_bytes < SHORT_BYTES else 1
 
 
@@ -165,7 +165,7 @@ class _Lanes:
 
     def once(self) -> None:
         """Run one pass in all threads, and wait for all of them."""
-        # The first gate lets all of them begin; the second opens when the last has made its passes.
+        # All threads begin at the first barrier; the second opens after the last thread's passes.
         self._pass("streaming")
         self._pass("streaming")
 
@@ -184,7 +184,7 @@ class _Lanes:
 
     def _lane(self) -> None:
         try:
-            # Written by the thread that uses them: that places them near it, and pages of zeros are not memory.
+            # Written by the thread that uses them, which places them near it; pages of zeros would need no memory.
             a, b, c = (np.full(self._elements, value, np.float32) for value in (1.0, 2.0, 3.0))
             self._gate.wait()
             while True:

@@ -20,7 +20,7 @@ _NODE = re.compile(r"^\s*Operator type: (\S+) Node name: (.*) Node index: \d+\s*
 
 
 def ask(ort: Any, request: Dict[str, Any]) -> str:
-    """Write operator, name and provider of each node as JSON, and why the provider did not compile, "" if it did."""
+    """Write operator, name and provider of each node as JSON, and why the provider did not compile ("" if it did)."""
     settings = channels.apply(ort, request["applied"])
     for library in request["custom_ops"]:
         settings.session.register_custom_ops_library(library)
@@ -35,7 +35,7 @@ def ask(ort: Any, request: Dict[str, Any]) -> str:
 def nodes_of(
     ort: Any, model: str, options: Any, arguments: Dict[str, Any], provider: str
 ) -> Tuple[List[List[str]], str]:
-    """Return operator, name and provider of each node, and why the provider did not compile, "" if it did."""
+    """Return operator, name and provider of each node, and the reason why the provider did not compile, or ""."""
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
         return _assigned(ort, ort.InferenceSession(model, options, **arguments)), ""
@@ -58,7 +58,7 @@ def _assigned(ort: Any, session: Any) -> List[List[str]]:
 def _validated(
     ort: Any, model: str, options: Any, arguments: Dict[str, Any], provider: str
 ) -> List[List[str]]:
-    """Return the provider's last verdict on each node, before it failed."""
+    """Return operator, name and provider of each node, from the log of a session that cannot be created."""
     options.log_severity_level, options.log_verbosity_level = 0, 1
 
     def again() -> None:

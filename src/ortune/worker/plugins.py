@@ -51,7 +51,7 @@ def _names(package: str) -> List[str]:
         module = importlib.import_module(package)
         return list(module.get_ep_names()) if hasattr(module, "get_ep_names") else [module.get_ep_name()]
     except (ImportError, OSError, RuntimeError):
-        return []  # one that does not import brings nothing
+        return []  # a wheel that cannot be imported provides nothing
 
 
 def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
@@ -107,12 +107,12 @@ def devices(ort: Any, provider: str, wheel: str, package: str) -> List[Any]:
     if not hasattr(ort, "register_execution_provider_library"):
         raise Unusable("onnxruntime %s cannot register the library of %s" % (ort.__version__, wheel))
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    # One class for each status of ONNX Runtime, with nothing above them.
+    # ONNX Runtime has one exception class per status, without a common base class.
     refusals: Tuple[Type[Exception], ...] = (OSError, RuntimeError)
     refusals += tuple(k for k in vars(state).values() if isinstance(k, type) and issubclass(k, Exception))
     try:
         library = importlib.import_module(package).get_library_path()
-        # By the provider's name: some call their provider as they are registered.
+        # Some libraries name their provider as they are registered, so the provider's name is used.
         ort.register_execution_provider_library(provider, library)
     except refusals as error:
         raise Unusable(

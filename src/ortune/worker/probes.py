@@ -1,4 +1,4 @@
-"""Reads settings back: whether they were applied, and how certain that is.
+"""Verification of applied settings: whether each took effect, and how certain that is.
 
 Levels: ``effect`` (observed in the process: threads, maps), ``echo`` (ORT returns it and, for keys, the build's library
 contains the key as a string: ORT also stores and returns unknown keys silently), ``none``.
@@ -20,11 +20,12 @@ from .protocol import Stop
 __all__ = ["check_known_keys", "check_known_options", "read_back", "thread_count"]
 
 OPTIMIZERS = "optimization.disable_specified_optimizers"
-BLOB = ".blob"  # how OpenVINO names a compiled model
-STILL_NS = 10**8  # since when a file lies unchanged that nobody is writing; a process takes longer to start
-QUIET = 0.1  # CPU over wall below which nothing spins: one thread that does shows about 1
+BLOB = ".blob"  # suffix of a model that OpenVINO compiled
+STILL_NS = 10**8  # a file unchanged for this long is complete; a process takes longer to start
+QUIET = 0.1  # ratio of CPU to wall time below which no thread spins; one spinning thread gives about 1
 
 Found = Tuple[str, bool, str]
+"""Level of an observation, whether it agrees with the plan, and the observed value."""
 
 
 def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
@@ -56,7 +57,7 @@ def check_known_options(ort: Any, applied: List[Dict[str, Any]], requested: List
             folder = os.path.dirname(importlib.import_module(package).get_library_path())
             knob_of.pop("device_type", None)  # chooses the device, and is not passed on
         else:
-            continue  # what falls back for lack of the provider says so
+            continue  # a fallback for lack of the provider is an error of its own
         unknown = _not_in_library(folder, [key for key in knob_of if _plain(key)])
         if unknown:
             raise Stop(
@@ -72,7 +73,7 @@ def _capi(ort: Any) -> str:
 def _not_in_library(folder: str, names: List[str]) -> List[str]:
     missing = [name for name in names if not _plain(name)]
     sought = [name for name in names if _plain(name)]
-    # A key that the build knows stands in one of its libraries as it is.
+    # A known key is a string in one of the build's libraries.
     for file in sorted(os.listdir(folder)):
         if not sought:
             break
@@ -80,7 +81,7 @@ def _not_in_library(folder: str, names: List[str]) -> List[str]:
             continue
         with open(os.path.join(folder, file), "rb") as f:  # noqa: SIM117  (Python 3.8 has no parentheses here)
             with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
-                # Literals lie behind the code, which is ten times as long: from the end, a search takes 2 ms, not 20.
+                # Strings follow the code, which is ten times as long: a search from the end takes 2 ms instead of 20.
                 sought = [name for name in sought if m.rfind(_literal(name).encode()) < 0]
     return missing + sought
 
@@ -118,7 +119,7 @@ def read_back(
 
 
 def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
-    """Return the value that ONNX Runtime or the environment reports for the setting."""
+    """Return level, agreement and value of a setting as ONNX Runtime or the environment reports it."""
     channel, key, value = item["channel"], item["key"], item["value"]
     if channel == "session_option":
         options = session.get_session_options()
@@ -155,13 +156,13 @@ def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
         for entry in os.scandir(folder):
             try:
                 written[entry.path] = entry.stat().st_mtime_ns
-            except OSError:  # another process takes it away at this moment
+            except OSError:  # another process is removing it
                 continue
     return written
 
 
 def _kept(before: Dict[str, int], began_ns: int, after: Dict[str, int]) -> Found:
-    """Return whether a folder of compiled models was used.
+    """Check whether a session read or wrote its folder of compiled models.
 
     A build of OpenVINO that cannot read its own format treats a complete blob as broken, compiles and writes it again.
     A blob that another process was just writing is not complete.
@@ -186,12 +187,12 @@ def _effect(
     if probe == "threads":
         return _threads(item["key"], session, added)
     if probe == "pool" and settings.pool_threads is not None:
-        # The caller is one of the pool, so n threads are n - 1 new ones, and the session adds none.
+        # The calling thread belongs to the pool, so n threads are n - 1 new ones, and the session adds none.
         right = settings.pool_threads == int(value) - 1 and not added
         threads = "thread" if settings.pool_threads == 1 else "threads"
         return "effect", right, "%d %s in the pool, %d added" % (settings.pool_threads, threads, added or 0)
     if probe == "idle" and idle_cpu_ratio is not None and idle_cpu_ratio < QUIET:
-        # A busy neighbour makes threads look idle, never the other way round: seen is proof only for "off".
+        # Other programs can make spinning threads look idle, so an idle reading never contradicts a setting.
         return ("effect", True, "idle CPU %.2f" % idle_cpu_ratio) if _stops(item) else None
     if probe == "folder" and settings.files is not None:
         return _kept(*settings.files)
@@ -220,22 +221,22 @@ def _effect(
 def _stops(item: Dict[str, Any]) -> bool:
     """Return whether the setting makes idle threads sleep."""
     if item["key"].endswith(".spin_duration_us"):
-        return int(item["value"]) <= 500  # far less than the stretch that is looked at
+        return int(item["value"]) <= 500  # much shorter than the observed interval
     return text(item["value"]) == ("1" if item["key"] == "session.force_spinning_stop" else "0")
 
 
 def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
-    """Return the threads that creating the session added, compared with its options and the environment."""
+    """Compare the number of threads added by creating the session with its options and the environment."""
     options = session.get_session_options()
     alone = session.get_providers() == ["CPUExecutionProvider"]
-    own_pool = getattr(options, "use_per_session_threads", True)  # older releases have no other
+    own_pool = getattr(options, "use_per_session_threads", True)  # older releases always have one
     if added is None or not alone or not own_pool:
         return None
     intra = options.intra_op_num_threads or int(os.environ.get("ORT_INTRA_OP_NUM_THREADS", "0"))
     parallel = options.execution_mode.name == "ORT_PARALLEL"
     inter = options.inter_op_num_threads if parallel else 1
     if not intra or not inter or (key == "inter_op_num_threads" and not parallel):
-        return None  # something was left to ONNX Runtime, so the sum is not known; or there is no such pool
+        return None  # ONNX Runtime chooses one of the sizes, so the sum is unknown; or there is no such pool
     # The calling thread is one of each pool, so n threads add n - 1.
     what = "%d thread%s added" % (added, "" if added == 1 else "s")
     return "effect", added == intra - 1 + inter - 1, what + (" by both pools" if parallel else "")
@@ -256,7 +257,7 @@ def _allowed(wanted: str) -> Found:
 
 
 def _thread_masks(wanted: str) -> Optional[Found]:
-    """Check whether each thread's set of CPUs, counted from 1 by ONNX Runtime, is that of one of our threads."""
+    """Check that each requested set of CPUs, numbered from 1, is the affinity of one of this process's threads."""
     try:
         tasks = ["/proc/self/task/%s/status" % task for task in os.listdir("/proc/self/task")]
     except OSError:

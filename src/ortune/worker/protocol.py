@@ -17,7 +17,7 @@ VERSION = 2
 
 
 class Stop(Exception):
-    """Ends the trial with one ``error`` message."""
+    """Exception that ends the trial with one ``error`` message."""
 
     def __init__(self, reason: str, what: str, knob: str = "") -> None:
         super().__init__(what)
@@ -27,7 +27,7 @@ class Stop(Exception):
 
 
 class Link:
-    """The worker's end of the connection."""
+    """The worker's end of the connection to ortune."""
 
     def __init__(self) -> None:
         self._out = os.dup(1)
@@ -41,7 +41,7 @@ class Link:
         """Write one message; a closed pipe means that ortune has ended."""
         line = json.dumps(dict(fields, message=message), separators=(",", ":")) + "\n"
         data = line.encode("utf-8")
-        # A pipe takes what it has room for at the moment.
+        # A pipe accepts only as much as it has space for.
         while data:
             data = data[os.write(self._out, data) :]
 

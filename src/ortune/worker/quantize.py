@@ -1,4 +1,4 @@
-"""Quantization with ONNX Runtime's own quantizers, from one file to another.
+"""Quantization of a model file with ONNX Runtime's own quantizers.
 
 They need the packages onnx and onnxruntime.
 """
@@ -28,7 +28,7 @@ AXIS_OPSET = 13
 
 
 def prepare(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the model with inferred shapes, basic fusions and named nodes; return what was done."""
+    """Write the model with inferred shapes, basic fusions and named nodes; return a summary sentence."""
     _, onnx = _libraries(ort)
     source, large = _whole(onnx, request)
     _prepare(onnx, source, request["output"], large)
@@ -40,7 +40,7 @@ def prepare(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def dynamic(ort: Any, request: Dict[str, Any]) -> str:
-    """Write a prepared model with 8-bit weights and activations quantized at each run; return what was done."""
+    """Write a prepared model with 8-bit weights and activations quantized at each run; return a summary sentence."""
     quantization, onnx = _libraries(ort)
     model = onnx.load(request["model"], load_external_data=False)
     params = request["params"]
@@ -55,7 +55,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
         reduce_range=params["range"] == "7",
         nodes_to_exclude=left,
         use_external_data_format=is_large(model),
-        # Gemm is none of the kinds that integer kernels have: as MatMul and Add it is.
+        # Gemm has no integer kernel; the quantizer replaces it by MatMul and Add.
         extra_options={"MatMulConstBOnly": True},
     )
     _require_quantized(onnx, request["output"], kinds)
@@ -71,7 +71,7 @@ _NO_RANGE = ("scale issue", "not finite")
 
 
 def static(ort: Any, request: Dict[str, Any]) -> str:
-    """Write a prepared model in 8 bits, with ranges from the given inputs; return what was done."""
+    """Write a prepared model in 8 bits, with ranges from the given inputs; return a summary sentence."""
     feeds = request["feeds"]
     if not feeds:
         raise Stop("unsupported", "static quantization needs inputs to calibrate on")
@@ -99,7 +99,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
                 quantization.CalibrationMethod,
                 {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}[params["calibration"]],
             ),
-            # One input at a time: what all of them leave inside a network is more than memory holds.
+            # One input at a time, since the intermediate values of all inputs would exceed the memory.
             extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
         )
     except (AssertionError, ValueError) as error:
@@ -123,7 +123,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def weights(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the model with MatMul weights in 8 or 4 bits and a scale per block; return a sentence on what was done."""
+    """Write the model with MatMul weights in 8 or 4 bits and a scale per block; return a summary sentence."""
     _, onnx = _libraries(ort)
     quantizers = imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
     params = request["params"]
@@ -137,7 +137,7 @@ def weights(ort: Any, request: Dict[str, Any]) -> str:
         bits=int(params["bits"]),
         block_size=int(params["block"]),
         is_symmetric=True,
-        # At level 4 products are of int8, at 1 of float32.
+        # Level 4 computes products in int8, level 1 in float32.
         accuracy_level=4 if params["products"] == "int8" else 1,
         nodes_to_exclude=left,
     )
@@ -168,7 +168,7 @@ def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
     for without in ((), ("skip_symbolic_shape",), ("skip_symbolic_shape", "skip_onnx_shape")):
         with contextlib.suppress(OSError):
-            os.remove(path + ".data")  # of a try that failed: weights would be appended
+            os.remove(path + ".data")  # from a failed try: weights would be appended to it
         try:
             process(
                 source,
@@ -182,13 +182,13 @@ def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
             if not large:
                 _upgrade(onnx, path)
             return
-        except Exception as error:  # the libraries' own: whatever it was, the next try goes without
+        except Exception as error:  # any exception of the libraries: the next try omits a step
             failed.append("%s: %s" % (type(error).__name__, error))
     raise Stop("unsupported", "the model cannot be prepared for quantization: %s" % failed[-1][:500])
 
 
 def _whole(onnx: Any, request: Dict[str, Any]) -> Tuple[str, bool]:
-    """Return the path of the model, unless large with all weights in one file; and whether it is large."""
+    """Return the path of a model with embedded weights, or of the original if it is large, and whether it is large."""
     source: str = request["model"]
     model = onnx.load(source, load_external_data=False)
     if is_large(model):
@@ -235,7 +235,7 @@ def _flatten_biases(onnx: Any, path: str) -> None:
 
 
 def _name_parts(onnx: Any, path: str) -> None:
-    """Name all nodes, so that they can be left out, and give each product its own bias."""
+    """Name all nodes, since exclusions are by name, and give each product its own bias."""
     model = onnx.load(path, load_external_data=False)
     named = give_names(model.graph)
     if separate_biases(model.graph) or named:
@@ -246,7 +246,7 @@ def _reader(quantization: Any, feeds: List[Dict[str, Any]]) -> Any:
     from . import values
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
-        """Yields one set of inputs at a time, from its files."""
+        """Calibration data reader that loads one set of inputs at a time."""
 
         def __init__(self) -> None:
             self._next, self._end = 0, len(feeds)

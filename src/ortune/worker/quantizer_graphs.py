@@ -1,4 +1,4 @@
-"""Preparation of graphs for quantizers and the float16 converter: names, weights as initializers, omissions."""
+"""Preparation of graphs for quantizers and the float16 converter: names, weights as initializers, exclusions."""
 
 from __future__ import annotations
 
@@ -71,16 +71,22 @@ def store_constants(graph: Any) -> None:
 
 
 def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
-    """Return the names of the nodes to leave out: by operator, and the first and last of ``kinds``."""
+    """Return the names of the excluded nodes.
+
+    Args:
+        model: The model, with named nodes.
+        leave: Operators joined by "+"; ``ends`` excludes the first and the last node of ``kinds``.
+        kinds: Operators that are quantized.
+    """
     words = [word for word in leave.split("+") if word]
     names = [node.name for node in model.graph.node if node.op_type in words]
     products = [node.name for node in model.graph.node if node.op_type in kinds]
     if ENDS in words and products:
         names += [products[0], products[-1]]
-    # The quantizers make a MatMul and an Add of a Gemm before they look for what to leave out.
+    # The quantizers replace a Gemm by MatMul and Add before they apply exclusions.
     return names + [name + "_MatMul" for name in names]
 
 
 def words_left_out(leave: str) -> str:
-    """Return the omissions as the end of a sentence; "" for none."""
+    """Return the excluded operators as the end of a sentence; "" for none."""
     return "; left out: %s" % leave.replace("+", ", ") if leave else ""

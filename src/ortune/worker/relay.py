@@ -1,4 +1,4 @@
-"""The far end of an interpreter that sees no files of ortune's machine: one on a board, in a container, in a pod.
+"""Remote side of a trial in an interpreter without access to ortune's files: on a board, in a container or in a pod.
 
 It is sent as text to an interpreter that is reachable only through stdin and stdout. It receives files, starts the
 worker, forwards its lines in both directions, and sends the worker's files before the line that reports its end. The
@@ -23,12 +23,12 @@ import zipfile
 from typing import IO, Any, Dict, Optional
 
 FOLDER = "//ortune-relay//"
-"""Placeholder for the folder of this machine in messages."""
+"""Placeholder in messages for the relay's folder on this machine."""
 OUTPUT = "output"
 """Folder of the worker's output, which is sent back at its end."""
 UNPACKED, GONE = ".packages", ".gone-"
 KEPT_S = 86_400
-"""Files are cached by content between trials, and removed if they are not used for so long."""
+"""Seconds after which an unused file of the cache is removed; files are cached by content between trials."""
 CHUNK = 1 << 20
 CPUS_READ, ZONES_READ = 4, 16
 TEXT_BYTES = 8192
@@ -40,14 +40,14 @@ SENSORS_OF_CPUS = (
 
 
 class Relay:
-    """One worker on this machine, with its files."""
+    """Starter and forwarder of one worker on this machine, with its files."""
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="ortune-")
         self.kept = cache_folder() or os.path.join(self.folder, "kept")
         self.worker: Optional["subprocess.Popen[bytes]"] = None
         self._digests: Dict[str, str] = {}
-        self._busy = threading.RLock()  # while a command is carried out, nothing is removed
+        self._busy = threading.RLock()  # held by a command, so no files are removed meanwhile
 
     def listen(self) -> None:
         """Carry out ortune's commands until the end of stdin."""
@@ -58,7 +58,7 @@ class Relay:
             with self._busy:
                 try:
                     self._carry_out(line)
-                except Exception as error:  # the console would print it and read on, and ortune would wait
+                except Exception as error:  # the console would print it and continue; ortune would wait
                     sys.stderr.write("the relay failed: %s: %s\n" % (type(error).__name__, error))
                     self._leave(3)
         self._leave(3)
@@ -104,7 +104,7 @@ class Relay:
             shutil.copyfile(content, place)
 
     def _receive(self, file: "IO[bytes]", left: int) -> str:
-        """Write that many bytes of stdin to a file; return their sha256."""
+        """Copy ``left`` bytes from stdin to a file; return their SHA-256 digest."""
         digest = hashlib.sha256()
         while left:
             data = sys.stdin.buffer.read(min(left, CHUNK))
@@ -133,7 +133,7 @@ class Relay:
         threading.Thread(target=self._hand_on, args=(self.worker,), daemon=True).start()
 
     def _unpacked(self, archive: str) -> str:
-        """Return the folder with the content of a received archive, which is cached as files are."""
+        """Return the folder with the content of a received archive; the folder is cached like a file."""
         folder = os.path.join(self.kept, self._digests[archive] + UNPACKED)
         with contextlib.suppress(OSError):  # it is missing, or another relay has just removed it
             os.utime(folder)
@@ -151,13 +151,13 @@ class Relay:
 
     def _tell_worker(self, line: bytes) -> None:
         assert self.worker is not None and self.worker.stdin is not None
-        # One that died before reading leaves a broken pipe; its exit status tells more.
+        # A worker that died before reading leaves a broken pipe; its exit status is reported later.
         with contextlib.suppress(OSError):
             self.worker.stdin.write(line.replace(FOLDER.encode(), _inside(self.folder)))
             self.worker.stdin.flush()
 
     def _hand_on(self, worker: "subprocess.Popen[bytes]") -> None:
-        """Forward the worker's lines, and report how it ended if it does not."""
+        """Forward the worker's lines, and report its exit if it sent no final message."""
         assert worker.stdout is not None
         phase, ended = "loading", False
         for line in worker.stdout:
@@ -194,7 +194,7 @@ class Relay:
         return os.path.join(self.folder, *name.split("/"))
 
     def _leave(self, code: int) -> None:
-        """End, once; remove everything except the files cached by content."""
+        """End this process once, after stopping the worker and removing all files except the cached ones."""
         with self._busy:
             if self.worker is not None and self.worker.poll() is None:
                 with contextlib.suppress(OSError):

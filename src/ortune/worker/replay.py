@@ -18,7 +18,7 @@ from .protocol import Link
 
 
 def main() -> None:
-    """Run the process of an application."""
+    """Run one process of a recorded application."""
     link = Link()
     failures.conclude(link, lambda: _run(link))
 
@@ -39,7 +39,7 @@ def _run(link: Link) -> None:
 
 
 class Player:
-    """Plays the steps of one process."""
+    """Player of the recorded steps of one process."""
 
     def __init__(self, ort: Any, request: Dict[str, Any], clock: Any = arrivals.Clock) -> None:
         from . import values  # imports numpy, which must not fail before it can be said
@@ -51,7 +51,7 @@ class Player:
         self.sessions: Dict[int, Any] = {}
         self.options: Dict[int, Any] = {}  # of each session's runs
         self.shared: Dict[str, Any] = {}
-        self.kept: Dict[int, Any] = {}  # by the inputs: what the first call gave, and its session
+        self.kept: Dict[int, Any] = {}  # by inputs: the session and the outputs of their first call
         self.lock = threading.Lock()
         self.begin()
         self.exist = [threading.Event() for _ in request["sessions"]]
@@ -66,15 +66,15 @@ class Player:
                 self.create(number)
 
     def begin(self) -> None:
-        """Forget what was closed, and count the calls that each session will get."""
+        """Reset the record of closed sessions, and count the calls that each session will get."""
         self.closing: Set[int] = set()
-        self.left: Dict[int, int] = {}  # calls that a session will still get, of any thread
+        self.left: Dict[int, int] = {}  # remaining calls of each session, over all threads
         for step in self.steps:
             if step[1] == "call":
                 self.left[step[2]] = self.left.get(step[2], 0) + 1
 
     def _feed(self, feed: Dict[str, Any]) -> Dict[str, Any]:
-        """Return inputs in the form in which they are passed."""
+        """Return recorded inputs in the form in which the application passed them: batched, strided, or as lists."""
         import numpy
 
         found: Dict[str, Any] = self.values.read_feeds(feed["path"])[0] if feed["path"] else {}
@@ -106,7 +106,7 @@ class Player:
                 errors.append(error)
                 self.failed = True
                 for each in self.exist:
-                    each.set()  # nobody waits for a session that will not come
+                    each.set()  # no thread waits for a session that will not be created
 
         threads = [threading.Thread(target=in_thread, args=(numbers,)) for numbers in by_thread.values()]
         cpu_ns, wall_ns = time.process_time_ns(), timing.CLOCK()
@@ -163,10 +163,10 @@ class Player:
             self.own_cpu_ns += clock.thread_cpu_ns() - began_ns - inside_ns
 
     def create(self, number: int) -> None:
-        """Create a session, or reuse the one that it shares."""
+        """Create a session, or reuse the session that it shares with others."""
         asked = self.request["sessions"][number]
         if asked["shared"]:
-            with self.lock:  # a second one that asks meanwhile waits for the first
+            with self.lock:  # a second thread waits for the first
                 if asked["shared"] not in self.shared:
                     self.shared[asked["shared"]] = self._created(asked)
             created = self.shared[asked["shared"]]
@@ -181,7 +181,7 @@ class Player:
         return self.ort.InferenceSession(asked["model"], settings.session, **arguments), settings.run
 
     def call(self, number: int, feed: int) -> None:
-        """Call a session."""
+        """Run a session on recorded inputs, and store the first outputs for these inputs if outputs are requested."""
         session = self.sessions[number]
         outputs = session.run(None, self.feeds[feed], self.options[number])
         if feed not in self.kept and self.request["outputs_path"]:

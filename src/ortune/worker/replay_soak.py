@@ -19,7 +19,7 @@ from .soak import MemoryLevel, memory_now
 
 
 def main() -> None:
-    """The top frame of a process."""
+    """Run one process of a recorded application repeatedly."""
     link = Link()
     failures.conclude(link, lambda: _run(link))
 
@@ -46,7 +46,7 @@ def _run(link: Link) -> None:
 
 
 class SoakedPlay(Player):
-    """The sessions of a process, and its calls so far."""
+    """Player that repeats its steps with new inputs, and measures the memory of its process."""
 
     def __init__(self, ort: Any, request: Dict[str, Any]) -> None:
         from .fresh import Fresh
@@ -59,7 +59,7 @@ class SoakedPlay(Player):
         self.released = does[0] & does[1]
         threads = self.by_thread()
         self.pool = ThreadPoolExecutor(len(threads)) if len(threads) > 1 else None
-        # Each thread has inputs of its own: two may call with the same ones at once.
+        # Each thread has its own inputs, since two threads may call with the same ones at once.
         self.fresh = {
             thread: [
                 Fresh(inputs, [request["seed"], thread, number])
@@ -105,11 +105,11 @@ class SoakedPlay(Player):
         except BaseException:
             self.failed = True
             for each in self.exist:
-                each.set()  # nobody waits for a session that will not come
+                each.set()  # no thread waits for a session that will not be created
             raise
 
     def create(self, number: int) -> None:
-        """Create a session, unless it stays from the round before."""
+        """Create a session, unless it still exists from the previous round."""
         if number in self.sessions:
             self.exist[number].set()
             return
@@ -130,7 +130,7 @@ class SoakedPlay(Player):
         options = self.options[number]
         try:
             self.sessions[number].run(None, feeds, options)
-        except Exception as error:  # whatever a model raises for values that it cannot take
+        except Exception as error:  # any exception of a model for unsupported values
             if not fresh.inputs or failures.reason(error, "running") == "out-of-memory":
                 raise
             with self.lock:
@@ -142,7 +142,7 @@ class SoakedPlay(Player):
             self.level.called(feed, self.calls)
 
     def finish(self) -> Dict[str, Any]:
-        """Return what is held, what a trim gives back, and what stays after all sessions are released."""
+        """Return the idle memory, the memory after a trim, and the memory after all sessions are released."""
         idle = memory_now(trim=False, tells_used=True)["held_bytes"]
         trimmed = held.own_bytes() if held.trim() else None
         self.sessions, self.shared = {}, {}

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class InRows:
-    """Splits the batches of a session's calls, rows of about equal length together.
+    """Splits the batches of a session's calls into runs of rows with similar lengths.
 
     Args:
         session: Session with dynamic dimensions, whose names determine the axis of rows.

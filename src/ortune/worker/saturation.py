@@ -42,7 +42,7 @@ class _Run:
     def __init__(self, ort: Any, onnx: Any, request: Dict[str, Any]) -> None:
         self._ort, self._onnx = ort, onnx
         options = ort.SessionOptions()
-        # Layouts of one processor would be other operators.
+        # Layout optimisations for one processor would introduce other operators.
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         path = os.path.join(request["output"], "optimized.onnx")
         os.makedirs(request["output"], exist_ok=True)
@@ -71,7 +71,7 @@ class _Run:
 
     @property
     def saturating(self) -> int:
-        """Number of those products with a saturated sum."""
+        """Number of distinct integer products with a saturated sum."""
         return sum(self._seen.values())
 
     def __call__(self, feeds: Dict[str, Any]) -> List[Any]:
@@ -87,7 +87,7 @@ class _Run:
             )
             values.update(zip([name for name in node.output if name], outputs))
             for name in _reads(node):
-                # Behind its last reader a value is let go, or the memory would hold those of the whole network.
+                # A value is released after its last reader, or all values of the network would be in memory.
                 if uses[name] == number and name not in self._weights and name not in self.names:
                     values.pop(name, None)
         return [values[name] for name in self.names]
@@ -131,7 +131,7 @@ class _Run:
             a_zero: The zero point of the activations.
             b_zero: The zero point of the weights, for each column or for all.
             group: Group of a convolution.
-            cut: Sums of two products are of 16 bits.
+            cut: Whether the kernel adds pairs of products in 16 bits.
         """
         # Doubles hold these sums exactly: products are below 2^15, and 2^38 of them would have to be added to
         # lose a unit.
@@ -153,11 +153,11 @@ class _Run:
         return total
 
     def _lost(self, weight: Tuple[int, int], a: Any, b: Any) -> Optional[Any]:
-        """Return what saturating sums of two products lose; None if none saturates."""
+        """Return the difference that saturated sums of two products make; None if none saturates."""
         if weight not in self._packed:
             even = b.shape[0] % 2
             pairs = np.pad(b, [(0, even), (0, 0)]).reshape(-1, 2, b.shape[1])
-            # Which pairs can leave 16 bits whatever the activations are: few, and the same for every input.
+            # Pairs whose sum can exceed 16 bits for some activation: few, and the same for every input.
             # One product of 255 x 127 fits into 16 bits; two of them, 64,770, do not.
             most = 255 * np.maximum(pairs, 0).sum(axis=1) > HIGH
             least = 255 * np.minimum(pairs, 0).sum(axis=1) < LOW
@@ -180,7 +180,7 @@ class _Run:
         return lost
 
     def padded(self, node: Any, values: Dict[str, Any], count: int) -> List[Any]:
-        """Return a fixed number of a node's inputs; None for omitted ones."""
+        """Return a node's input values, extended with None to ``count`` entries."""
         arrays = [values[name] if name else None for name in node.input]
         return arrays + [None] * (count - len(arrays))
 
@@ -266,7 +266,7 @@ def _convolution(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> L
     groups, kernel = run.attribute(node, "group", 1), w.shape[2:]
     columns, sizes = _columns(run, node, x, x_zero, kernel)
     by_group = w.reshape(groups, -1, *w.shape[1:])
-    # A kernel of its own sums the taps of each channel alone, in 32 bits.
+    # The depthwise kernel sums the taps of each channel in 32 bits.
     depthwise = w.shape[1] == 1 and by_group.shape[1] == 1
     parts, scales = [], np.broadcast_to(np.asarray(w_scale, np.float32).reshape(-1), (w.shape[0],))
     zeros = np.broadcast_to(np.asarray(_zero(w_zero, w)).reshape(-1), (w.shape[0],))

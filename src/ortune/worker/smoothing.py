@@ -1,4 +1,4 @@
-"""Ranges of activations moved into weights: channels that are larger than others become as large as these.
+"""SmoothQuant: moves the ranges of activations into weights, so the channels become similarly large.
 
 One scale covers an activation, so a channel that is a hundred times larger leaves the others two or three steps. The
 node before the activation is divided channel by channel, and the weights after it are multiplied, by powers of two, so
@@ -50,11 +50,11 @@ class SmoothedActivation(NamedTuple):
 
 
 def smooth(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the model with smaller differences between the channels of products' inputs; return what was done."""
+    """Write the model with smaller differences between the channels of products' inputs; return a summary sentence."""
     if not request["feeds"]:
         raise Stop("unsupported", "smooth-quant needs inputs to calibrate on")
     onnx = imported("onnx", ort)
-    # Weights that lie beside the model stay there until it is written: of a large one, memory holds little more.
+    # External weights are loaded only for writing, so a large model needs little more memory than its weights.
     model, folder = onnx.load(request["model"], load_external_data=False), os.path.dirname(request["model"])
     graph = _Graph(onnx, model.graph, folder)
     sites = graph.sites()
@@ -74,7 +74,7 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
         raise Stop("unsupported", "no channel that MatMul or Gemm reads is much larger than the others")
     graph.store()
     onnx.external_data_helper.load_external_data_for_model(model, folder)
-    model.ir_version = max(model.ir_version, 4)  # below it, constants would have to be inputs
+    model.ir_version = max(model.ir_version, 4)  # earlier versions require constants to be inputs
     saved(ort, onnx, model, request)
     return "Moved the ranges of %d activation%s into weights (over %d inputs)." % (
         moved,
@@ -95,7 +95,7 @@ class _Graph:
         for node in graph.node:
             for place, name in enumerate(node.input):
                 self._readers.setdefault(name, []).append((node, place))
-            for inner in node.attribute:  # what a branch reads stays as it is
+            for inner in node.attribute:  # values that a branch reads are not scaled
                 for sub in [inner.g] if inner.HasField("g") else inner.graphs:
                     for deep in sub.node:
                         for name in deep.input:
@@ -127,10 +127,10 @@ class _Graph:
         if not used.any():
             return False
         apart = np.zeros(largest.shape)
-        # As far as the weights: half of the difference stays in the activation.
+        # Half of the difference in magnitude moves to the weights, half stays in the activation.
         apart[used] = (np.log2(largest[used]) - np.log2(weight[used])) / 2
         powers = np.zeros(largest.shape)
-        # Only what channels differ by is moved: the middle one keeps its range.
+        # Relative to the median, so the range of the typical channel is unchanged.
         powers[used] = np.clip(np.rint(apart[used] - np.median(apart[used])), -MOST_POWER, MOST_POWER)
         if powers.max() - powers.min() < LEAST_APART:
             return False

@@ -19,9 +19,9 @@ from . import main as trial
 from .protocol import Link, Stop
 
 STEP_BYTES = 64 << 10
-"""From which on a rise of the level is a step: the system hands out memory a few pages at a time."""
+"""Smallest rise of the level that counts as a step; the system hands out memory a few pages at a time."""
 LATENCIES = 4096
-"""Limit of the latencies per turn for its median."""
+"""Maximum number of latencies of a turn that enter its median."""
 COUNTER = "<QQ"
 
 
@@ -71,7 +71,7 @@ class MemoryLevel:
             self._file = None
 
     def _now(self) -> int:
-        # In pages: all, resident, and of these those of files and shared memory.
+        # Numbers of pages: total, resident, and those of the resident ones that are files or shared memory.
         fields = os.pread(self._file or 0, 128, 0).split()
         return (int(fields[1]) - int(fields[2])) * self._page
 
@@ -81,7 +81,7 @@ class MemoryLevel:
             self._high = self._now()
 
     def called(self, case: int, number: int) -> None:
-        """Record a call of a size."""
+        """Record a call with an input size, and the growth of the level."""
         if not self.calls[case]:
             self.first[case] = number
         self.calls[case] += 1
@@ -126,7 +126,7 @@ def memory_now(*, trim: bool, tells_used: bool) -> Dict[str, Any]:
 
 
 class SoakedSession:
-    """The sessions of a process, its inputs, and its calls so far."""
+    """Sessions that are called repeatedly with new inputs, and the measurements so far."""
 
     def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
         from .fresh import Fresh
@@ -182,10 +182,10 @@ class SoakedSession:
         return self._point(timing.median(latencies) if latencies else 0)
 
     def _make(self, n: int, starts_ns: List[int], latencies: List[int]) -> None:
-        """Make calls of the current sessions."""
+        """Make ``n`` calls of the current sessions, and append their latencies in nanoseconds."""
         cases = self.order.choices(range(len(self.weights)), self.weights, k=n)
         if not self.calls:
-            cases[0] = self._smallest()  # memory rises from here: what a larger size adds must come after it
+            cases[0] = self._smallest()  # the growth is counted from here, so larger sizes must come later
         gap_s = 0.0 if starts_ns else self.request["trial"]["gap_ns"] / 1e9
         before = self.calls
 
@@ -212,7 +212,7 @@ class SoakedSession:
         self.calls += n
 
     def _smallest(self) -> int:
-        """Return the size with the fewest elements."""
+        """Return the index of the input size with the fewest elements."""
         bases = self.bases[0]
         return min(range(len(bases)), key=lambda i: sum(getattr(v, "size", 0) for v in bases[i].values()))
 
@@ -225,7 +225,7 @@ class SoakedSession:
         start_ns = timing.CLOCK()
         try:
             case.call()
-        except Exception as error:  # whatever a model raises for values that it cannot take
+        except Exception as error:  # any exception of a model for unsupported values
             if not self._keep_values(caller, number, error):
                 raise
             start_ns = timing.CLOCK()
@@ -256,7 +256,7 @@ class SoakedSession:
         self._make_callers()
 
     def _point(self, latency_ns: int) -> Dict[str, Any]:
-        """Return the current memory."""
+        """Return the current memory, with the number of calls and their median latency so far."""
         return {
             "calls": self.calls, "sessions": self.created, "active_ns": self.active_ns, "latency_ns": latency_ns,
             **memory_now(trim=self.request["trim"], tells_used=self._tells_used),

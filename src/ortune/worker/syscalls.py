@@ -71,7 +71,7 @@ _ALLOWED: Dict[str, Sequence[Tuple[int, int]]] = {
 }  # fmt: skip
 
 _REFUSED: Dict[int, Sequence[Tuple[int, int]]] = {
-    # Without them a program goes on, as if it had been done: modes and owners of files.
+    # Changes of modes and owners of files have no effect, but return success.
     # chmod fchmod fchmodat chown lchown fchown fchownat
     0: ((90, -1), (91, 52), (268, 53), (92, -1), (94, -1), (93, 55), (260, 54)),
     # execve execveat fork vfork, socket socketpair connect bind listen accept accept4 sendto sendmsg sendmmsg, ptrace
@@ -83,7 +83,7 @@ _REFUSED: Dict[int, Sequence[Tuple[int, int]]] = {
         (88, -1), (266, 36), (86, -1), (265, 37), (133, -1), (259, 33), (160, 164), (141, 140),
         (132, -1), (235, -1), (261, -1),
     ),
-    # setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr: what copies files asks
+    # setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr: used to copy files
     errno.ENOTSUP: (
         (188, 5), (189, 6), (190, 7), (191, 8), (192, 9), (193, 10), (194, 11), (195, 12), (196, 13),
     ),
@@ -130,19 +130,20 @@ def program(machine: str) -> bytes:
         _AFFINITY: [*_one_of(0, [0, pid]), _error(errno.EPERM)],
         _IOCTL: [*_one_of(1, _IOCTLS), _error(errno.ENOTTY)],
         _FCNTL: [*_one_of(1, _FCNTLS), _error(errno.EINVAL)],
-        # A limit of its own may be read, not set.
+        # Its own limits may be read, but not set.
         _PRLIMIT: [
             _argument(0), (_EQUAL, 1, 0, 0), (_EQUAL, 0, 5, pid),
             _argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0),
             (_RETURN, 0, 0, _ALLOW), _error(errno.EPERM),
         ],
-        # It ends with its parent.
+        # It may only request to end with its parent.
         _PRCTL: [
             _argument(0), (_EQUAL, 0, 1, _SET_PARENT_DEATH_SIGNAL), _error(errno.EPERM), (_RETURN, 0, 0, _ALLOW),
         ],
         _OPEN: _opening(1),
         _OPENAT: _opening(2),
-        # The time of a copy is as if set. Now is not: who is refused creates the file, which sets it.
+        # Setting a given time, as for a copy, returns success without effect. Setting the current time is refused:
+        # a program then creates the file, which sets it.
         _TIMES: [
             _argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0), _error(errno.EPERM), _error(0),
         ],
@@ -175,7 +176,7 @@ def _one_of(place: int, values: Sequence[int]) -> List[Instruction]:
 
 
 def _opening(place: int) -> List[Instruction]:
-    """Return the rule for opening files: only what is opened for writing may be truncated.
+    """Return the rule for opening files: only files opened for writing may be truncated.
 
     Old versions of Landlock allow truncation to any process that may open the file. The access mode 3 opens a file for
     neither reading nor writing, without any right of Landlock.

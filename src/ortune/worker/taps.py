@@ -1,4 +1,4 @@
-"""Values of a model during runs on given inputs; and copies of models with their weights."""
+"""Intermediate values of a model during runs on given inputs; and copies of models with their weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tapped(
     else:
         onnx.save(model, path, save_as_external_data=is_large(model), location="taps.data")
     options = ort.SessionOptions()
-    # Weights are read as they are mapped; packed for each product, they would lie in memory a second time.
+    # Weights are read from the mapped file; packing them for products would copy them into memory.
     options.add_session_config_entry("session.disable_prepacking", "1")
     for library in request["custom_ops"]:
         options.register_custom_ops_library(library)
@@ -45,7 +45,7 @@ def tapped(
         arrays, needs_ort_values = values.read_feeds(feed["path"])
         if needs_ort_values:
             raise Stop("unsupported", "calibration supports numpy types only, not bfloat16 or float8")
-        # One input at a time: what all of them leave inside a network is more than memory holds.
+        # One input at a time, since the intermediate values of all inputs would exceed the memory.
         computed = [name for name in names if name not in fed]
         results = dict(zip(computed, session.run(computed, arrays)))
         yield {name: results[name] if name in results else arrays[name] for name in names}

@@ -26,7 +26,7 @@ def timed(call: Callable[[], Any], n: int, gap_ns: int, wait_ratio: float) -> Tu
         if wait_ratio:
             ran_until = end
             until = end + int((end - start) * wait_ratio)
-            # Busy, as a sleep would give the CPU away and be followed by a wake-up of unknown length.
+            # A busy wait, since a sleep would release the CPU, and waking takes an unknown time.
             while end < until:
                 end = clock()
             waits.append(end - ran_until)
@@ -50,7 +50,7 @@ def warm_up(call: Callable[[], Any], runs: int, least_ns: int, cap_ns: int, gap_
         return len(latencies), True
     # A window is at least three runs, and about 5 ms of a fast model, so that one hiccup does not decide.
     typical = max(median(latencies) + gap_ns, 1)
-    # A single run is a window of a very slow one: a minute of warm-up would teach nothing more.
+    # For a very slow model a window is a single run: a minute of warm-up would reveal nothing more.
     window = max(3, min(64, 5_000_000 // typical)) if typical < SLOW_NS else 1
     before, _ = timed(call, window, gap_ns, 0.0)
     total = len(latencies) + window
@@ -67,7 +67,7 @@ def agree(before: List[int], after: List[int]) -> bool:
     """Return whether the medians of two windows agree: within 2 % (5 % for single runs), or three standard errors."""
     a, b = median(before), median(after)
     spread = median([abs(x - a) for x in before] + [abs(x - b) for x in after])
-    # Noisy runs have to agree within their own noise only, or a warm-up beside a neighbour would never end.
+    # Noisy runs need to agree only within their noise, or a warm-up on a busy machine would never end.
     # Three standard errors of the difference of two windows' middles.
     allowed = max(
         (0.02 if len(before) > 1 else 0.05) * min(a, b), 3 * 1.4826 * spread * float(2.0 / len(before)) ** 0.5

@@ -1,4 +1,4 @@
-"""Callers at the same time, timed while every one of them is at work.
+"""Concurrent callers, timed only while all of them are running.
 
 Each caller has a number of runs. A caller that finishes continues until the last one has, since the others would
 otherwise have the machine to themselves; runs that end later do not count.
@@ -62,9 +62,9 @@ def run(
     """Time a batch of every caller's cases, several callers each in their own thread.
 
     Args:
-        callers: Each with its cases.
-        request: The trial's.
-        runs: Runs a case and caller, before the mix's weights.
+        callers: The cases of each caller.
+        request: Request of the trial.
+        runs: Runs of each case and caller, before weighting by the mix.
         unmeasured: Untimed runs of each case before the measurement, since caches and clock speeds change during a
             rest.
         waits: Counts the time that threads wait for a CPU.
@@ -80,7 +80,7 @@ def run(
             for case in cases:
                 timing.timed(case.call, unmeasured, request["gap_ns"], request["wait_ratio"])
         except BaseException:
-            gate.abort()  # the others would wait for this one for ever
+            gate.abort()  # the others would wait for this caller forever
             raise
         # The last one to arrive opens the window, so that no caller is timed while another still warms up.
         gate.wait()
@@ -93,12 +93,12 @@ def run(
             case.turns.append(len(case.latencies))
 
     if len(callers) == 1:
-        call(callers[0])  # a thread of its own would be one more than the user's program has
+        call(callers[0])  # a separate thread would be one more than the user's program has
     else:
         with ThreadPoolExecutor(len(callers)) as threads:
             calls = [threads.submit(call, caller) for caller in callers]
         errors = [error for error in (pending.exception() for pending in calls) if error is not None]
-        # That a gate is broken says only that somebody else failed.
+        # A broken barrier only means that another caller failed.
         for error in sorted(errors, key=lambda e: isinstance(e, threading.BrokenBarrierError)):
             raise error
     return window
@@ -118,7 +118,8 @@ def _keep_on(cases: List[TimedCase], request: Dict[str, Any], runs: int, window:
     for chunk in itertools.cycle(range(rounds)):
         for case in cases:
             if window.end_ns:
-                # The last caller may lose its CPU between reading the clock and saying so: several may be late then.
+                # The last caller may lose its CPU between reading the clock and closing the window: several may be
+                # late.
                 while ends and ends[-1][1] > window.end_ns:
                     ends.pop()[0].drop_last()
                 return

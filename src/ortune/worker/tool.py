@@ -1,4 +1,4 @@
-"""The tool process: tasks other than trials that need ONNX Runtime itself, from one file to another.
+"""Process of a task other than a trial that needs ONNX Runtime itself, from one file to another.
 
 It is started like a trial (``ortune-worker tool``) and uses the same JSON lines, one request and one answer.
 """
@@ -25,7 +25,7 @@ LEVELS = {
 
 
 def main() -> None:
-    """Run the tool."""
+    """Run one task and exit."""
     link = Link()
     failures.conclude(link, lambda: _run(link))
 
@@ -33,8 +33,8 @@ def main() -> None:
 def _run(link: Link) -> None:
     protocol.die_with_parent()
     request = link.first_line()
-    # Before ONNX Runtime is imported, and while there is one thread. Where there is no fence, or a library that was
-    # loaded before has a thread, the model is opened as a trial opens it.
+    # Before ONNX Runtime is imported, and while there is one thread. If the fence is unsupported, or a library that
+    # was loaded before has a thread, the model is opened without it, as in a trial.
     with contextlib.suppress(fence.Unfenced):
         confined.confine(request["fence"])
     link.listen()
@@ -64,8 +64,8 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
         options.register_custom_ops_library(library)
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
     options.optimized_model_filepath = request["output"]
-    # Folding can make a small file larger than protobuf allows, and what lies in external data would otherwise
-    # stay a reference to a file that is not beside the output.
+    # Folding can make a small file larger than protobuf allows, and external data would otherwise stay a
+    # reference to a file that is not in the output's folder.
     entry = "session.optimized_model_external_initializers_%s"
     options.add_session_config_entry(entry % "file_name", request["external_name"])
     options.add_session_config_entry(entry % "min_size_in_bytes", "1024")
@@ -84,7 +84,7 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _compile(ort: Any, request: Dict[str, Any]) -> str:
-    """Create a session to save the parts compiled by its provider, as EPContext nodes."""
+    """Write a model in which the parts compiled by its provider are EPContext nodes."""
     settings = channels.apply(ort, request["applied"])
     options = settings.session
     for library in request["custom_ops"]:
@@ -117,9 +117,9 @@ def _fit_platform(options: Any, arguments: Dict[str, Any], params: Dict[str, str
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
-    """Save the graph of each level, in one process, as ``<level>.onnx`` in the folder ``output``."""
+    """Save the graph optimised at each level, in one process, as ``<level>.onnx`` in the folder ``output``."""
     folder, levels = request["output"], request["params"]["levels"]
-    # Once for all sessions: ONNX Runtime refuses a second global pool, or a second arena, in one process.
+    # Applied once for all sessions: ONNX Runtime rejects a second global pool or arena in one process.
     settings = channels.apply(ort, request["applied"])
     options = settings.session
     for library in request["custom_ops"]:
@@ -138,10 +138,10 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
             raise Stop(
                 "unsupported", "onnxruntime %s created the session and wrote no model" % ort.__version__
             )
-        # Only the graph is looked at, and four copies of a large model's weights would fill a disk.
+        # Only the graph is read, and four copies of a large model's weights would fill a disk.
         data = os.path.join(folder, level + ".data")
         if os.path.exists(data):
-            # Empty, and as long as it was: who reads the graph finds its tensors in place.
+            # A file of the same length without content, so tensors are still found at their offsets.
             size = os.path.getsize(data)
             with open(data, "wb") as file:
                 file.truncate(size)
@@ -169,7 +169,7 @@ def _peaks(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """Run one of ONNX Runtime's quantizers; ``quantize`` imports it on first use."""
+    """Return the task that runs one of ONNX Runtime's quantizers; ``quantize`` imports it on first use."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import quantize
@@ -188,7 +188,7 @@ def _float16(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """Run a tool that rewrites a whole graph; ``graph_tools`` imports it on first use."""
+    """Return the task that runs a tool for whole graphs; ``graph_tools`` imports the tool on first use."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import graph_tools

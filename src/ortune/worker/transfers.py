@@ -8,11 +8,11 @@ from . import timing
 from .cases import TimedCase
 
 LEAST, MOST, MOST_NS = 3, 30, 300_000_000
-"""Limits of turns with one run of each kind: the minimum, the maximum, and nanoseconds for more than the minimum."""
+"""Minimum and maximum number of turns with one run of each kind, and the nanoseconds for more than the minimum."""
 
 
-def of_run(case: TimedCase) -> Optional[Dict[str, Any]]:
-    """Time, in turns, whole runs, runs with inputs on the device, and runs with both inputs and outputs there.
+def times_of_run(case: TimedCase) -> Optional[Dict[str, Any]]:
+    """Return median times of a run with all copies, with inputs already on the device, and without copies.
 
     Return None if the values cannot be bound to the device's memory.
     """
@@ -24,7 +24,7 @@ def of_run(case: TimedCase) -> Optional[Dict[str, Any]]:
     latencies: List[List[int]] = [[] for _ in ways]
     began = timing.CLOCK()
     turn = 0
-    # The first turn makes buffers.
+    # The first turn allocates the buffers.
     while turn <= LEAST or (turn <= MOST and timing.CLOCK() - began < MOST_NS):
         for times, way in zip(latencies, ways):
             times += timing.timed(way, 1, 0, 0.0)[0][: turn > 0]

@@ -1,4 +1,4 @@
-"""A trial turn by turn, either of ONNX Runtime or of a framework in its own process."""
+"""Turn-by-turn trial of ONNX Runtime, or of a framework in its own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Trial:
 
     Attributes:
         load_ns: Nanoseconds of loading.
-        base_bytes: Resident memory before.
+        base_bytes: Resident memory before loading.
     """
 
     def __init__(self, request: Dict[str, Any], link: Link) -> None:
@@ -69,14 +69,14 @@ class Trial:
         self.cpu_ns += window.cpu_ns
         self.wall_ns += window.wall_ns
         if window.waited_ns is None:
-            self.turn_waits_ns = None  # of some turns alone it would tell nothing
+            self.turn_waits_ns = None  # a sum over some of the turns would be meaningless
         elif self.turn_waits_ns is not None:
             self.turn_waits_ns.append(window.waited_ns)
         if before is not None:
             self.switches = (self.switches or 0) + _involuntary_switches() - before
 
     def report(self) -> Dict[str, Any]:
-        """Return the measurements in the form of the message."""
+        """Return the fields of the ``done`` message."""
         callers = self.callers
         return {
             "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
@@ -91,7 +91,7 @@ class Trial:
         return False
 
     def release(self) -> None:
-        """Delete the model."""
+        """Delete the model, so that the remaining memory can be measured."""
 
     def kept(self, idle: Optional[Dict[str, Optional[int]]]) -> Optional[Dict[str, Optional[int]]]:
         """Return the idle memory measured before the report, and the memory after the release."""
@@ -102,7 +102,7 @@ class Trial:
 
 
 def follow(trial: Trial, link: Link) -> None:
-    """Load, then run the requested turns, asleep between them; report at the end."""
+    """Load the model, run the requested turns, asleep between them, and report at the end."""
     trial.load()
     link.phase = "running"
     link.send("loaded", load_ns=trial.load_ns)
@@ -116,7 +116,7 @@ def follow(trial: Trial, link: Link) -> None:
         else:
             raise Stop("protocol", "unknown command %r" % command["do"])
         gc.disable()  # between turns too: a collection belongs to none of them
-        # Before it is said, since ortune may stop us at once.
+        # Read before the message, since ortune may stop this process at once.
         cpu, wall = time.process_time_ns(), timing.CLOCK()
         link.send("turn-over")
         command = link.next_command()

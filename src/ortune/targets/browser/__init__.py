@@ -1,1 +1,1 @@
-"""Code shared by all targets in a browser: the browser, onnxruntime-web, the server, and the page."""
+"""Targets in a browser: the browser process, onnxruntime-web, the HTTP server, and the page that runs a trial."""

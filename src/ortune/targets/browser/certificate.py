@@ -1,4 +1,4 @@
-"""Creates a certificate for one run if the user has none, since browsers require HTTPS beyond loopback."""
+"""Self-signed TLS certificates for ``ortune serve``, since browsers require HTTPS for other hosts than loopback."""
 
 from __future__ import annotations
 

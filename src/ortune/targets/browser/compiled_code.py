@@ -1,4 +1,4 @@
-"""Cache of the code that a browser has compiled of onnxruntime-web, for later trials of the same build.
+"""Cache of the code that a browser compiled for onnxruntime-web, used by later trials of the same build.
 
 Each trial has its own browser and profile. It would fetch the build again and run its WebAssembly until V8 has
 recompiled the hot functions, which takes a second: as long as the rest of a small model's trial. A profile that
@@ -22,25 +22,26 @@ from ortune.targets.browser.page_job import COMPILING
 _PARTS = ("Default/Cache", "Default/Code Cache")
 _COMPILED = Path("Default/Code Cache/wasm")
 _LEAST_BYTES = 100_000
-"""Least size of compiled code in bytes; a browser that has not written any leaves only an index."""
+"""Size in bytes above which a folder contains compiled code; without any, a browser leaves only an index."""
 
 
 _LOOK_S = 0.1
 """Seconds of observation to determine whether V8 is compiling."""
 _LARGE_S = 2.0
-"""CPU time of compiling, in seconds, that shows that a page with compiled code met a function that takes ten times as
-long; V8 records which functions it has begun."""
+"""CPU time in seconds after which a page that began with compiled code is compiling a very large function, which takes
+ten times as long; V8 records the functions that it has begun.
+"""
 _FIRST_S, _WRITTEN_S = 5.0, 2.2
 """Longest wait for the first page of a build to finish compiling, and the delay before V8 writes its cache, in seconds:
 later pages then take 3 s each instead of 9."""
 
 
 class CompiledCode:
-    """Compiled code of one build, about 30 MB.
+    """Compiled code of one build of onnxruntime-web, about 30 MB.
 
     Args:
         scratch: Folder of this invocation.
-        same: Everything that must be equal for the compiled code to be usable.
+        same: Properties that must be equal for the compiled code to be usable, such as the browser and the build.
     """
 
     def __init__(self, scratch: Path, same: Sequence[str]) -> None:
@@ -48,7 +49,7 @@ class CompiledCode:
         self.folder = scratch / "compiled" / name
 
     def is_awaited(self) -> bool:
-        """Return whether there is compiled code, or a trial was asked to wait for it before."""
+        """Return whether compiled code is stored or was requested by an earlier call; a call records its request."""
         mark = self.folder.with_suffix(".awaited")
         if self.folder.is_dir() or mark.exists():
             return True
@@ -57,7 +58,7 @@ class CompiledCode:
         return False
 
     def copy_into(self, profile: Path) -> bool:
-        """Copy the compiled code into a new profile; return whether there is any."""
+        """Copy the compiled code into a new profile; return False if none is stored."""
         if not self.folder.is_dir():
             return False
         for part in _PARTS:
@@ -89,11 +90,11 @@ class CompiledCode:
         while first and not quiet and monotonic.now_s() < until:
             quiet = _quiet(compiling_s)
         if quiet:
-            time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now
+            time.sleep(_WRITTEN_S)  # the file written last may call complete functions unfinished
         return quiet
 
     def store(self, profile: Path) -> None:
-        """Store the compiled code of a browser if it has more than the stored one; its profile cannot be used again."""
+        """Move a browser's compiled code here if it exceeds the stored code; the profile cannot be used again."""
         if not self.is_behind(profile):
             return
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -101,7 +102,7 @@ class CompiledCode:
             for part in _PARTS:
                 (self.folder / part).parent.mkdir(parents=True, exist_ok=True)
                 (profile / part).rename(self.folder / part)
-        except OSError:  # a profile as another browser makes it: nothing is lost but time
+        except OSError:  # another browser's profile has other folders: later trials compile again
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -1,5 +1,5 @@
-// Memory of a page outside of JavaScript's heap: that of WebAssembly, and buffers of the GPU. To be called before anybody
-// uses either; returns a function that returns the bytes of both, and the number of buffers.
+// Counts the memory of a page outside of JavaScript's heap: WebAssembly memories and GPU buffers. Must be called before
+// either is used. Returns a function that returns the bytes of both and the number of buffers.
 export const counters = () => {
   const memories = new Set(), known = new WeakSet(), sizes = new Map(), numbers = new WeakMap();
   const gone = new FinalizationRegistry((number) => { taken -= sizes.get(number) ?? 0; sizes.delete(number); });

@@ -32,10 +32,10 @@ from ortune.targets.browser.waiting_scripts import SCRIPTS, Rewrite, WaitingScri
 
 MOST_MESSAGE = 128 << 20
 """Limit of the bytes of one message, since a page controls what it prints."""
-# The pipe becomes 3 and 4 before the browser's own stdin and stdout are turned away from it.
+# File descriptors 3 and 4 become the pipe before the browser's stdin and stdout are redirected.
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
-# The number stands first, so that an answer too long or too broken to read still reaches who waits for it.
+# The id comes first in a message, so even an unreadable answer can be matched to its caller.
 _NUMBER = re.compile(rb'\{"id":(\d{1,15})')
 
 
@@ -46,8 +46,8 @@ class DevTools:
         deadline: Time by ``monotonic.now_s`` after which all waiting ends.
 
     Args:
-        program: The browser.
-        flags: Its arguments, except for the pipe.
+        program: Path of the browser.
+        flags: Arguments of the browser, except for the pipe.
         environment: The complete environment of its process.
         folder: Working directory of its process.
         log: File for its output.
@@ -92,7 +92,7 @@ class DevTools:
         """Call a method of the page, or of the browser if there is no page yet, and wait for the answer.
 
         Raises:
-            DevToolsError: It refused, did not answer in time, or ended.
+            DevToolsError: The browser refused the call, did not answer in time, or ended.
         """
         return self._call(method, self._session, limit_s, parameters)
 
@@ -106,18 +106,18 @@ class DevTools:
         Raises:
             DevToolsError: The browser ended, or did not open a page in time.
         """
-        # Told from here on, so that no crash is missed, however early.
+        # Events start here, so even an early crash is reported.
         self._call("Target.setDiscoverTargets", "", limit_s, {"discover": True})
         self._call("Browser.setDownloadBehavior", "", limit_s, {"behavior": "deny"})
         target_id = self._call("Target.createTarget", "", limit_s, {"url": url})["targetId"]
         with self._lock:
             self._target = target_id
-            crashed = target_id in self._crashed  # before it was known which one it is
+            crashed = target_id in self._crashed  # before the page's id was known
         if crashed:
             self._page_crashed()
 
     def connect(self, limit_s: float = CALL_S) -> None:
-        """Make the shown page's own methods callable, without observing it.
+        """Attach to the page that ``show`` opened, without observing it, so that its methods can be called.
 
         Raises:
             DevToolsError: The browser ended, or did not answer in time.
@@ -127,7 +127,7 @@ class DevTools:
 
     @property
     def contexts(self) -> list[str]:
-        """Sessions of the page and of the workers that it started."""
+        """Protocol sessions of the page and of the workers that it started."""
         return [self._session, *self._workers]
 
     def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
@@ -156,14 +156,14 @@ class DevTools:
             limit_s: Time limit of each step in seconds.
 
         Raises:
-            DevToolsError: The browser ended, or did not open it in time.
+            DevToolsError: The browser ended, or did not open the page in time.
         """
         self._scripts = None if rewrite is None else WaitingScripts(self._call, self._send, rewrite)
         self.show("about:blank", limit_s)
         self.connect(limit_s)
         for domain in ("Runtime", "Log", "Page"):
             self.call(f"{domain}.enable", limit_s)
-        # A worker waits until its console is listened to, so that nothing of it is missed.
+        # A worker waits until its console is observed, so no output is missed.
         self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
         if rewrite is not None:
             self.call("Fetch.enable", limit_s, patterns=SCRIPTS)
@@ -174,7 +174,7 @@ class DevTools:
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
         """
-        self._loaded.clear()  # of the empty page that it was
+        self._loaded.clear()  # set by the empty page
         failed = self.call("Page.navigate", limit_s, url=url).get("errorText")
         if failed:
             raise DevToolsError(f"{url} cannot be opened: {failed}")
@@ -184,7 +184,7 @@ class DevTools:
         """Return the JSON value of a JavaScript expression in the page or one of its ``contexts``, awaiting promises.
 
         Raises:
-            DevToolsError: It threw, did not end in time, or the page ended.
+            DevToolsError: The expression threw or did not end in time, or the page ended.
         """
         asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
         answer = self._call("Runtime.evaluate", context or self._session, limit_s, asked)
@@ -245,7 +245,7 @@ class DevTools:
         with self._lock:
             if answer is not None:
                 self._waiting[number] = answer
-                # Under the lock that _give_up takes: who comes after it would wait for nobody.
+                # Under the lock that _give_up takes: a later call would wait forever.
                 if self._ended:
                     _give(answer, None)
                     return number
@@ -253,14 +253,14 @@ class DevTools:
         return number
 
     def _read(self) -> None:
-        parts, size = list[bytes](), 0  # of a message whose end has not come; of a too long one the beginning
+        parts, size = list[bytes](), 0  # of an incomplete message; of one that is too long, its beginning
         while chunk := self.child.read():
             *ends, rest = chunk.split(b"\0")
             for end in ends:
                 self._message(b"".join((*parts, end)), whole=size + len(end) <= MOST_MESSAGE)
                 parts, size = [], 0
             size += len(rest)
-            # Of a message that is too long its beginning is kept, for the number in it.
+            # The beginning of a message that is too long is kept, since it contains the id.
             if rest and (not parts or size <= MOST_MESSAGE):
                 parts.append(rest)
         self._give_up()
@@ -293,7 +293,7 @@ class DevTools:
             self._workers.discard(params["sessionId"])
         elif method == "Target.targetCreated":
             info = params["targetInfo"]
-            if info["type"] == "page" and info.get("openerId"):  # another's, where flags did not keep it away
+            if info["type"] == "page" and info.get("openerId"):  # a popup that the flags did not prevent
                 self._send("Target.closeTarget", "", {"targetId": info["targetId"]})
                 self._happened(PageEvent(kind="log", level="warning", text="closed: a window that it opened"))
         elif method == "Fetch.requestPaused" and self._scripts is not None:
@@ -301,7 +301,7 @@ class DevTools:
         elif method == "Page.loadEventFired":
             self._loaded.set()
         elif method == "Page.javascriptDialogOpening":
-            # The page waits for ever else.
+            # Otherwise the page waits forever.
             self._send("Page.handleJavaScriptDialog", session, {"accept": False})
             self._happened(PageEvent(kind="log", level="warning", text=f"dismissed: {params['message']}"))
         elif method == "Target.targetCrashed":
@@ -314,7 +314,7 @@ class DevTools:
             self._spoken(method, params, session)
 
     def _spoken(self, method: str, params: Mapping[str, Any], session: str) -> None:
-        """Handle an event of the page, a worker or the browser."""
+        """Report an event of the page, a worker or the browser to ``happened``."""
         worker = session in self._workers
         if method == "Runtime.consoleAPICalled":
             text = " ".join(map(shown, params["args"]))
@@ -326,7 +326,7 @@ class DevTools:
             self._happened(PageEvent(kind="exception", level="error", text=text, worker=worker))
         elif (
             method == "Log.entryAdded" and params["entry"].get("source") != "worker"
-        ):  # a worker tells itself
+        ):  # a worker reports its own entries
             entry = params["entry"]
             text = f"{entry['text']} ({entry['url']})" if entry.get("url") else entry["text"]
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
@@ -347,7 +347,7 @@ class DevTools:
         """End all pending calls, since the browser has ended."""
         with self._lock:
             self._ended = True
-        # A navigation under way ends at once instead of waiting out its limit.
+        # A pending navigation ends at once instead of waiting for its limit.
         self._loaded.set()
         for answer in list(self._waiting.values()):
             _give(answer, None)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 CALL_S = 30.0
-"""Default time limit of an answer in seconds."""
+"""Default time limit in seconds for the answer to a call."""
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
-"""One escape of JSON; surrogates come in pairs, or alone in strings of a page that are not text."""
-_HALF = 6  # bytes; two have twice as many, and what is no half is told by two
+"""One escape sequence of JSON: a surrogate pair, a lone surrogate, or any other."""
+_HALF = 6  # bytes of a lone surrogate; a pair has twice as many, other escapes have two
 
 
 EventKind = Literal["console", "exception", "log", "crash", "gone"]
@@ -47,7 +47,7 @@ class DevToolsError(Exception):
 
 
 def without_halves(text: bytes) -> bytes:
-    """Return JSON with lone surrogates replaced, which a page's strings may contain but which are not text."""
+    """Return JSON with lone surrogates replaced: a page's strings may contain them, but they are not valid text."""
     if b"\\ud" not in text and b"\\uD" not in text:
         return text
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if len(escape[0]) == _HALF else escape[0], text)

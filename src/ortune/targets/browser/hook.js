@@ -1,12 +1,12 @@
-// Put into the class InferenceSession of onnxruntime-web as it is defined, in a page that is watched: what is asked of
-// it goes to the console behind a mark. KEPT, MARK, MOST and COUNTERS are put in before it is used.
+// Inserted into the class InferenceSession of onnxruntime-web in an observed page: reports the calls of its methods to
+// the console, after a mark. KEPT, MARK, MOST and COUNTERS are replaced before use.
 (InferenceSession) => {
   const kept = KEPT, most = MOST, say = console.debug.bind(console), clock = () => performance.now();
   const tell = (message) => say(MARK + JSON.stringify(message));
   const numbers = new WeakMap();
   kept.memory ??= (COUNTERS)();
-  kept.files ??= new Set(); // of WebAssembly, by the copies that they were named for
-  // Several copies may be in one page, each with an environment of its own, which lies before its class.
+  kept.files ??= new Set(); // WebAssembly files that were already assigned to a copy of onnxruntime-web
+  // A page may contain several copies, each with its own environment, which is defined before its class.
   const own = { wasm: kept.wasm, webgpu: kept.webgpu, versions: kept.versions };
   kept.wasm = kept.webgpu = kept.versions = undefined;
   const part = (name) => own[name] ?? kept[name];
@@ -34,8 +34,8 @@
     return described(found);
   };
 
-  // Of several copies' files the one that this session waited for; a program may have fetched it before. Of copies that
-  // load at the same time a page does not tell whose file is whose: then none is named.
+  // The WebAssembly file that this session waited for; a program may have fetched it before. If several copies load at the
+  // same time, the page cannot assign the files, and "" is returned.
   const loadedSince = (start) => {
     const found = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
     const since = [...new Set(found.filter(({ startTime }) => startTime >= start).map(({ name }) => name))];
@@ -55,12 +55,12 @@
 
   const address = (file) => (typeof file === "string" && file ? safely(() => new URL(file, location.href).href, file) : "");
   const size = (file) => (typeof file === "string" ? 0 : file.byteLength ?? file.size ?? 0);
-  // What is passed may be moved away by then: a view is kept, never a copy.
+  // A view of the passed bytes, never a copy; the page may have transferred them by the time they are read.
   const view = (file) => (typeof file === "string" || file instanceof Blob ? file : ArrayBuffer.isView(file) ? new Uint8Array(file.buffer, file.byteOffset, file.byteLength) : new Uint8Array(file));
   const weights = (options) => safely(() => [...(options.externalData ?? [])].slice(0, 500).map((each) =>
     (typeof each === "string" ? { path: each, data: each } : { path: String(each.path), data: view(each.data) })), []);
-  // A view keeps its whole buffer, which the page may be done with. Of what is more than is ever read nothing is kept: a
-  // page must not run out of memory since it is watched.
+  // A view keeps its whole buffer alive, even if the page no longer needs it. Files beyond the limit are not kept, since
+  // the observation must not exhaust the page's memory.
   const whole = ({ data }) => data.buffer ?? data;
   const keep = (files) => {
     const all = [];
@@ -72,12 +72,12 @@
     }
   };
 
-  // A model's file, the first, or one with its weights.
+  // Opens a file of a model: number 0 is the model itself, the others are its weights.
   kept.open = async (number, which, bytes) => {
     const file = kept.models[number][which];
     if (file.data instanceof Blob) file.data = new Uint8Array(await file.data.arrayBuffer());
     const url = address(file.data) || (bytes && performance.getEntriesByType("resource").find((each) => each.decodedBodySize === bytes)?.name) || "";
-    // What was passed may have been moved to a worker.
+    // The passed bytes may have been transferred to a worker.
     const gone = typeof file.data === "string" || (bytes && !file.data.byteLength);
     if (gone && url) {
       const answer = await fetch(url, { cache: "force-cache" });
@@ -102,7 +102,7 @@
     keep([{ path: "", data: view(model) }, ...beside]);
     const external = beside.map(({ path, data }) => ({ path, url: address(data), size_bytes: size(data) }));
     tell({ kind: "asked", number, url: address(model).slice(0, 2000), bytes: size(model), external, options: described(options), environment: (before ??= environment()) });
-    given[has ? given.length - 1 : given.length] = { ...options, logSeverityLevel: 0 }; // its log tells which provider has which node
+    given[has ? given.length - 1 : given.length] = { ...options, logSeverityLevel: 0 }; // the log contains the provider of each node
     const start = clock();
     try {
       const session = await create.apply(this, given);
@@ -136,7 +136,7 @@
         if (value.location !== "gpu-buffer" && value.location !== "ml-tensor") continue;
         const { getData, dispose } = value;
         let ended = () => {};
-        if (!passed.has(value)) { // a tensor that the page passed for an output is its own
+        if (!passed.has(value)) { // a tensor that the page passed for an output belongs to the page
           const held = known.device.get(name) ?? { made: 0, disposed: 0, size_bytes: 0 };
           held.made++;
           held.size_bytes = bytes(value);

@@ -1,4 +1,4 @@
-"""Execution providers of a browser other than WebAssembly, determined once per session from the browser itself."""
+"""Execution providers other than WebAssembly that a browser offers, tested once per session in the browser itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
     """
     asked = providers.providers_with(lambda p: p.question)
     with temporary.folder() as folder:
-        page = folder / "page.html"  # of a file: a page without an address gets neither
+        page = folder / "page.html"  # a file: a page without an address has neither WebGPU nor WebNN
         page.write_text("<!doctype html>", encoding="utf-8")
         flags = [flag for provider in asked for flag in provider.browser_flags]
         arguments = setup.flags(flags, headful=headful, profile=folder / "browser")

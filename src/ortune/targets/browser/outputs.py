@@ -1,4 +1,4 @@
-"""Outputs sent by a page, which is untrusted: impossible ones are rejected before they are read."""
+"""Outputs that a page sends: untrusted data, rejected before it is read if it is impossible for the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 FACTOR = 4
-"""Factor on the elements of the reference, since row counts after a threshold and random lengths vary."""
+"""Factor on the number of elements of the reference, since the number of results above a threshold may vary."""
 ROOM = 1 << 16
 MOST_OUTPUTS = 10_000
 MOST_UNKNOWN = 1 << 28
@@ -21,7 +21,7 @@ DTYPES = {
     "float": "<f4", "double": "<f8", "float16": "<f2", "int8": "i1", "uint8": "u1", "int16": "<i2", "uint16": "<u2",
     "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8", "bool": "?",
 }  # fmt: skip
-_PER_CHARACTER = 6  # "\\u0000", as JSON may write any of them
+_PER_CHARACTER = 6  # "\\u0000", the longest form of a character in JSON
 _AROUND = 3  # quotes and a comma
 
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
@@ -126,7 +126,7 @@ class Outputs:
         (folder / "outputs.json").write_text(json.dumps(index), encoding="utf-8")
 
     def missing(self) -> str:
-        """Return the first requested output that is missing, in words; "" if there is none."""
+        """Return a message about the first input with missing outputs; "" if all requested outputs were sent."""
         if self._folder is None:
             return ""
         for name, kept in zip(self._cases, self._kept, strict=True):
@@ -146,7 +146,7 @@ class Outputs:
         known_bounds = [bound for bound in bounds if bound is not None]
         if not known_bounds:
             return MOST_UNKNOWN
-        # Floats of [1, 1000] may come as (4 x 1000 + 65,536) x 4 bytes, some 278 kB.
+        # Example: floats of shape [1, 1000] may have (4 x 1000 + 65,536) x 4 bytes, about 278 kB.
         return max(
             (FACTOR * elements + ROOM)
             * (_PER_CHARACTER * characters + _AROUND if text else np.dtype(DTYPES[output.onnx_type]).itemsize)
@@ -155,7 +155,7 @@ class Outputs:
 
 
 def _sizes(folder: Path) -> Mapping[str, tuple[int, int]]:
-    """Return the number of elements of each stored output, and for text the length of the longest."""
+    """Return the number of elements of each stored output, and the length of its longest text (0 for numbers)."""
     try:
         listed = json.loads((folder / "outputs.json").read_text(encoding="utf-8"))["outputs"]
     except FileNotFoundError:
@@ -178,7 +178,7 @@ def _strings(body: bytes) -> np.ndarray[Any, Any] | None:
         strings = msgspec.json.decode(body, type=list[str])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    # As an array every one takes as much as the longest.
+    # In an array, each text takes as much memory as the longest.
     if len(strings) * max(map(len, strings), default=0) * np.dtype("U1").itemsize > MOST_UNKNOWN:
         return None
     return np.asarray(strings, dtype=str)

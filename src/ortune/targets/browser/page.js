@@ -1,22 +1,22 @@
-// One trial: fetches the request, then loads, runs batches and reports, each on its turn. Uses the messages of the worker
-// that runs in a process; the server relays them.
+// One trial: fetches the request, loads the model, runs batches when commanded, and reports. Exchanges the messages of the
+// worker process through the server.
 const here = new URL(".", import.meta.url).href;
 // V8 recompiles hot WebAssembly in the background. Before that, all runs are equally slow, so stable times alone do not
 // prove that the warm-up is over.
 const FASTER = 0.8, FIRST = 5;
-const SHORT_MS = 0.5; // most of a shorter run is the call itself, in JavaScript
-const COMPILED_MS = 300; // where it has done so already, and the runs show it
-const LOOK_MS = 50; // between two looks at them
-const COMPILING_MS = 200; // in which it is seen whether V8 still compiles
+const SHORT_MS = 0.5; // a shorter run is mostly the JavaScript call itself
+const COMPILED_MS = 300; // warm-up if V8 has already recompiled the code, and times are level
+const LOOK_MS = 50; // interval between two checks of the times
+const COMPILING_MS = 200; // interval in which V8's CPU time shows whether it still compiles
 
-const PROFILED = 300; // runs before those that count: each of them is printed
-const APART = { least: 5, most: 100, ms: 1500, most_ms: 10000 }; // runs of each kind, where a run is taken apart
+const PROFILED = 300; // limit of warm-up runs in a profile, since each is printed
+const APART = { least: 5, most: 100, ms: 1500, most_ms: 10000 }; // runs of each kind when the parts of a run are measured
 const CHUNKS = 4; // timed runs of several cases are interleaved in this many rounds, as in a process
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// A device with a locked screen loses its network for a while, also in the middle of a body. A repeated request keeps
-// its number, so nothing is sent or received twice.
+// A device with a locked screen temporarily loses its network, even in the middle of a body. A repeated request keeps its
+// number, so nothing is sent or received twice.
 const AWAY_MS = 60000;
 const ask = async (path, kind, options = {}) => {
   const until = Date.now() + AWAY_MS;
@@ -89,10 +89,10 @@ const next = async () => {
   }
 };
 
-// About the whole browser, which the page itself cannot measure.
+// Figures of the whole browser, which the page itself cannot measure.
 const cpu = async () => Number((await ask("cpu", "text")).body);
 const compiling = async () => Number((await ask("compiling", "text")).body) / 1e6;
-const heap = async () => Number((await ask("heap", "text")).body); // without garbage
+const heap = async () => Number((await ask("heap", "text")).body); // after a garbage collection
 
 const ns = (ms) => Math.round(ms * 1e6);
 const clock = () => performance.now();
@@ -133,7 +133,7 @@ const get = (target, key) => key.split(".").reduce((at, part) => at?.[part], tar
 
 const median = (values) => [...values].sort((a, b) => a - b)[(values.length - 1) >> 1];
 
-// Whether the last third of the runs took as long as the third before and, if requested, far less than the first third.
+// Returns whether the last third of the runs took as long as the third before and, with `faster`, much less than the first.
 const level = (taken, faster = false) => {
   const part = Math.floor(taken.length / 3);
   if (part < 3) return false;
@@ -141,9 +141,9 @@ const level = (taken, faster = false) => {
   return Math.abs(a - b) <= Math.max(0.05 * Math.min(a, b), tick) && (!faster || b <= FASTER * median(taken.slice(0, FIRST)));
 };
 
-// How long a run blocks the page's main thread: the longest time without an event loop turn, and the number of 60 Hz
-// frames in that time.
-const BLOCK_RUNS = 8, BLOCK_MS = 300; // of a slow model one run is enough
+// Returns how long a run blocks the page's main thread: the longest time between two event loop turns, and the number of
+// 60 Hz frames lost per run.
+const BLOCK_RUNS = 8, BLOCK_MS = 300; // one run of a slow model is enough
 const blocked = async (run) => {
   const { port1, port2 } = new MessageChannel();
   let last = clock(), longest = 0, lost = 0, over = false;
@@ -166,7 +166,7 @@ const blocked = async (run) => {
   return { block_ns: ns(longest), frames_lost: lost / runs };
 };
 
-let tick = 0; // of the clock, as a page has it
+let tick = 0; // resolution of the page's clock in milliseconds
 const resolution = () => {
   let least = Infinity;
   for (let i = 0; i < 20; i++) {
@@ -181,14 +181,14 @@ const resolution = () => {
 const reasonOf = (error, phase) => {
   const text = String(error?.message ?? error);
   if (error instanceof Stop) return error.reason;
-  // Sizes have 32 bits there: one that overflows is more than WebAssembly can address.
+  // Sizes have 32 bits in WebAssembly, so an overflow means more memory than it can address.
   if (/out of memory|allocation failed|memory access out of bounds|Aborted\(OOM|bad_alloc|SafeIntOnOverflow/i.test(text)) return "out-of-memory";
   if (phase !== "loading" && /invalid dimensions|unexpected input data type|ERROR_CODE: 2\b|feed|input '[^']*' is missing/i.test(text)) return "input-error";
   return phase === "loading" ? "load-error" : "run-error";
 };
 
-// The optimised graph, as ONNX Runtime saves it. Without a file system, the file it opens is stream 0, which Emscripten
-// cannot write to, so a second instance is patched to support that; closing the file fails.
+// Returns the optimised graph that ONNX Runtime saves. Without a file system, the file that it opens is stream 0, to which
+// Emscripten cannot write, so a second instance is patched to support that; closing the file fails.
 const WRITES = /0===(\w+)\|\|10===\1\?\(\(1===(\w+)\?/;
 const graphOf = async (builds, build, env, model, options) => {
   const parts = [];
@@ -207,7 +207,7 @@ const graphOf = async (builds, build, env, model, options) => {
     Object.assign(ort.env.wasm, { wasmPaths: { mjs: asked, wasm: code.replace(/mjs$/, "wasm") }, numThreads: 1, proxy: false });
     const all = { ...options, optimizedModelFilePath: "graph.onnx", enableProfiling: false, logSeverityLevel: 3 };
     await (await ort.InferenceSession.create(model, all)).release();
-  } catch { /* it is written by then, or what there is of it is no model */ } finally { URL.revokeObjectURL(asked); }
+  } catch { /* the graph was written before, or is incomplete and no model */ } finally { URL.revokeObjectURL(asked); }
   return parts.length || filled ? new Blob([...parts, part.subarray(0, filled)]) : undefined;
 };
 
@@ -234,16 +234,16 @@ const trial = async () => {
   const soak = request.soak && new (await import(`${here}soaking.js`)).Soak(request.soak, heap);
   const builds = new URL(request.builds, here).href, about = {};
   let repeated = 0;
-  // Repeat if the page was hidden in the meantime.
+  // Repeats the work if the page was hidden in the meantime.
   const seen = async (work) => {
     for (;; repeated++) {
       await inSight(request.hidden_ms);
       const before = hides, found = await work();
-      await rest(0); // a run that blocks the page keeps from it that it was hidden
+      await rest(0); // visibility events arrive only after a run that blocks the page
       if (hides === before && !document.hidden) return found;
     }
   };
-  // What there is one of, and what is a figure in a trial alone.
+  // Does work that happens once; in a separate trial, whose figures count, it must not be hidden meanwhile.
   const once = async (what, work) => {
     await inSight(request.hidden_ms);
     const before = hides, found = await work();
@@ -254,7 +254,7 @@ const trial = async () => {
   if (provider === "webgpu") {
     const adapter = await navigator.gpu?.requestAdapter({ powerPreference: env["webgpu.powerPreference"] });
     if (!adapter) throw new Stop("load-error", "this browser has no WebGPU adapter");
-    const { vendor, architecture, description, isFallbackAdapter } = adapter.info ?? {}; // older browsers tell nothing
+    const { vendor, architecture, description, isFallbackAdapter } = adapter.info ?? {}; // older browsers have no such information
     about.adapter = { vendor, architecture, description, fallback: Boolean(adapter.isFallbackAdapter ?? isFallbackAdapter), float16: adapter.features.has("shader-f16") };
   }
   if (provider === "webnn") {
@@ -270,7 +270,7 @@ const trial = async () => {
   const instance = async (name) => {
     const found = await import(builds + build + name);
     found.env.wasm.wasmPaths = builds;
-    if (profile && provider === "webgpu") put(found.env, "webgpu.profiling.mode", "default"); // JSEP's; others need no word
+    if (profile && provider === "webgpu") put(found.env, "webgpu.profiling.mode", "default"); // needed by JSEP only
     for (const [key, value] of Object.entries(env)) put(found.env, key, value);
     if (profile) found.env.trace = true;
     return found;
@@ -301,8 +301,8 @@ const trial = async () => {
     load_ns = ns(clock() - began);
     return found;
   }));
-  // It is fetched on the way. What of it is compiled while it arrives takes no time of its own. Which build it is, its
-  // name tells.
+  // WebAssembly is fetched while the session is created, and compiled while it arrives, so the time of the fetch is
+  // subtracted. The name of the file identifies the build.
   const wasm = performance.getEntriesByType("resource").filter(({ name }) => /\.wasm([?#]|$)/.test(name));
   about.wasm_fetch_ns = ns(wasm.reduce((sum, { startTime, responseEnd }) => sum + responseEnd - startTime, 0));
   load_ns = Math.max(0, load_ns - about.wasm_fetch_ns);
@@ -313,7 +313,7 @@ const trial = async () => {
   const fresh = Boolean(ort.env.wasm.proxy);
   const device = provider === "webgpu" ? await ort.env.webgpu?.device : undefined;
   const outside = Boolean(device) && options.preferredOutputLocation === "gpu-buffer";
-  // On the GPU a run returns when its work is queued; it is over when that is done.
+  // With outputs on the GPU, a run returns when its work is queued, so the queue is awaited.
   const run = async (given) => {
     const outputs = await session.run(given);
     if (outside) await device.queue.onSubmittedWorkDone();
@@ -379,7 +379,7 @@ const trial = async () => {
       let before = watched ? await compiling() : 0, looked = clock();
       const taken = await timed(one, request.warmup_runs);
       const warm = () => {
-        const ran = clock() - began, compiled = request.compiled || i > 0; // what is hot in the first case is so in the others
+        const ran = clock() - began, compiled = request.compiled || i > 0; // functions that the first case made hot are hot in the others
         if (profile && taken.length >= PROFILED) return true;
         const short = median(taken.slice(-FIRST)) < SHORT_MS;
         const most = compiled || short || provider !== "wasm" ? least : Math.max(request.again_ms, least);
@@ -406,7 +406,7 @@ const trial = async () => {
     if (!profile) Object.assign(about, await seen(() => blocked(() => timed(cases[0], 1))));
   };
 
-  // What of a run is the GPU's: the whole, one whose inputs lie there, and one whose outputs do too, in turns.
+  // Returns the times of a whole run, of a run with its inputs on the GPU, and of one with inputs and outputs there.
   const apart = async () => {
     const [{ given, feeds: from }] = cases, to = onGpu(given), bytes = (tensors) => tensors.reduce((sum, [, , data]) => sum + data.byteLength, 0);
     const made = Object.entries(await session.run(from)).map(([name, { type, data, dims }]) => [name, type, data, dims]);
@@ -421,7 +421,7 @@ const trial = async () => {
       for (const [i, way] of ways.entries()) {
         const start = clock();
         await way();
-        if (turn) taken[i].push(clock() - start); // the first has buffers to make
+        if (turn) taken[i].push(clock() - start); // the first run allocates buffers
       }
     }
     const [whole_ns, fed_ns, device_ns] = taken.map((times) => ns(median(times)));
@@ -492,12 +492,12 @@ const trial = async () => {
   if (profile && device && !fresh && !outside && !request.inputs_on_gpu) {
     await rest(300);
     if (ort.env.webgpu.profiling) ort.env.webgpu.profiling.mode = "off";
-    try { about.gpu_run = await seen(apart); } catch { /* a tensor that cannot lie there */ }
+    try { about.gpu_run = await seen(apart); } catch { /* a tensor that cannot be on the GPU */ }
   }
   const read = Object.fromEntries(Object.keys(env).map((key) => [key, get(ort.env, key) ?? null]));
   let inputs = [];
-  try { inputs = session.inputMetadata?.map(({ name, shape }) => ({ name, shape })) ?? []; } catch { /* webgl tells none */ }
-  await rest(profile ? 300 : 0); // what the GPU records arrives later
+  try { inputs = session.inputMetadata?.map(({ name, shape }) => ({ name, shape })) ?? []; } catch { /* webgl has no such metadata */ }
+  await rest(profile ? 300 : 0); // records of the GPU arrive later
   await flush();
   if (soak) {
     const ended = await soak.finish(() => session.release());
@@ -507,7 +507,7 @@ const trial = async () => {
   if (request.graph) {
     const graph = await graphOf(builds, build, env, model, all);
     if (graph) await post("output", graph, { "x-about": encodeURIComponent(request.graph) });
-    printed = []; // the other instance's
+    printed = []; // of the second instance
   }
   await say({
     message: "done", load_ns, cpu_ns: Math.max(0, Math.round(cpuNs)), wall_ns: ns(wall), n_runs: runs, ort_version: version, providers: [provider],
@@ -519,7 +519,7 @@ const trial = async () => {
   });
 };
 
-fetch(here + "alive"); // stays open: when it ends, so did the page
+fetch(here + "alive"); // stays open; its end shows that the page is gone
 trial().catch(async (error) => {
   await say({ message: "error", reason: reasonOf(error, phase), what: String(error?.message ?? error).slice(0, 2000), phase, knob: error.knob ?? "" });
 });

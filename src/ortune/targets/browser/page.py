@@ -1,4 +1,4 @@
-"""A trial that is a page of a browser: the same messages and the same turns as those of a process.
+"""A trial that runs as a page of a browser, with the messages and turns of a worker process.
 
 The browser and its processes form one group, which is stopped between turns and ended last. Its CPU time and memory are
 read from outside, since a page cannot measure them.
@@ -54,7 +54,7 @@ from ortune.targets.worker import LOG, Message
 
 CONSOLE = "console.txt"
 COMPILERS = "ThreadPoolForeg"
-"""Chromium's threads, by their Linux name, in which V8 compiles during runs."""
+"""Linux name of Chromium's threads in which V8 compiles during runs."""
 _DAY_S = 86_400.0
 _GONE_S = 1.0
 MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
@@ -66,15 +66,15 @@ _TOKEN = secrets.token_urlsafe(24)
 
 
 class Page(ProcessRunner):
-    """A runner in the form of a page, in its own browser or in the machine's remote browser.
+    """Runner of a trial in a page, in its own browser or in the machine's remote browser.
 
     A remote browser is not stopped between turns; its page waits for the next one.
 
     Args:
         task: The trial.
-        settings: The plan's.
+        settings: The plan's settings.
         machine: The machine, with its browser.
-        group: All runners alive at the same time, itself included.
+        group: All runners alive at the same time, including this one.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Page(ProcessRunner):
     ) -> None:
         super().__init__(task, settings, machine, group)
         if machine.remote is not None:
-            # Nobody stands beside it: it may be out of sight, and away, for a while.
+            # The device may be unattended: the page may be hidden or disconnected for a while.
             patience_s = HIDDEN_S + AWAY_S
             load_s, run_s = (limit + patience_s for limit in (self.limits.load_s, self.limits.run_s))
             self.limits = replace(self.limits, load_s=load_s, run_s=run_s)
@@ -104,7 +104,7 @@ class Page(ProcessRunner):
         self._peak_bytes = self._printed_chars = 0
         self._began_s = self._ended_s = 0.0
 
-    # --- what the worker has a process for
+    # --- overridden steps of a worker process
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
         """Start the server and the browser; set ``end`` to the error if that fails."""
@@ -131,8 +131,7 @@ class Page(ProcessRunner):
         self._lines = queue.Queue()
         remote = self.machine.remote
         if remote is not None:
-            # A trial alone fetches and compiles onnxruntime-web itself, since its load is a figure that
-            # somebody reads.
+            # A separate trial fetches and compiles onnxruntime-web itself, since its load time is reported.
             if len(self.group) > 1:
                 self._job["builds"] = remote.builds(web.dist)
             self._tokens = [token_of(remote.url)]
@@ -218,7 +217,7 @@ class Page(ProcessRunner):
         leaves = False
         try:
             leaves = self._leaves_code()
-        finally:  # however it is stopped in the midst of that
+        finally:  # even if the wait is interrupted
             self._close(leaves=leaves)
 
     def _close(self, *, leaves: bool) -> None:
@@ -238,11 +237,11 @@ class Page(ProcessRunner):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
 
     def log(self) -> tuple[str, ...]:
-        """Return the last lines that the page printed, or else the browser."""
+        """Return the last lines that the page printed, or the browser's if the page printed none."""
         return tuple(map(self._without_tokens, super().log()))
 
     def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
-        """Return the outcome, including measurements from outside of the page."""
+        """Return the outcome, with the measurements made outside of the page."""
         if isinstance(self.end, TrialDone):
             wrong = untrue(self.end, self.task.request.feeds)
             lacking = self._outputs.missing() if self._outputs is not None else ""
@@ -261,7 +260,7 @@ class Page(ProcessRunner):
                 self.end = msgspec.structs.replace(self.end, reason="load-error", what=what)
         return super().outcome(before, after)
 
-    # --- what the page says, from the server's threads
+    # --- messages of the page, from the server's threads
 
     def _said(self, line: bytes | None) -> None:
         if line is None:
@@ -312,12 +311,12 @@ class Page(ProcessRunner):
         return self._refused is None
 
     def _refuse(self, reason: FailureReason, what: str) -> None:
-        """End the trial with this error."""
+        """End the trial with an error, unless it already has one."""
         self._refused = self._refused or self.error(reason, self._without_tokens(what))
         self._lines.put(None)
 
     def _figures(self) -> dict[str, Callable[[], int]]:
-        """Return the figures that the page may request: CPU times of the browser in nanoseconds."""
+        """Return the functions for figures that the page may request: CPU times of the browser in nanoseconds."""
         return {"cpu": self._cpu_ns, "compiling": lambda: int(1e9 * self._compiling_s())}
 
     def _cpu_ns(self) -> int:
@@ -348,7 +347,7 @@ class Page(ProcessRunner):
         self._trouble = self._trouble or what
         self._lines.put(None)
 
-    # --- its ends
+    # --- the end of the trial
 
     def _over_limits(self) -> TrialError | None:
         remote = self.machine.remote
@@ -358,7 +357,7 @@ class Page(ProcessRunner):
     def _ended_silently(self) -> TrialError:
         if self._refused is not None:
             return self._refused
-        # A browser's pipe ends before it does, and how it ends tells more.
+        # A browser's pipe ends before its process, and the exit status is more informative.
         code = self.child.ended_within(_GONE_S) if self.child is not None else None
         if code is None:
             return self.error("crash", f"{self._trouble or 'the page was closed'} while {self.phase}")
@@ -376,7 +375,7 @@ class Page(ProcessRunner):
             path.write_text("\n".join(self.console) + "\n", encoding="utf-8")
             profile = str(path)
         graph = self.folder / GRAPH
-        # What a page cannot know is not taken from it.
+        # Fields that a page cannot know are not taken from its report.
         return TrialDone(
             load_ns=done.load_ns,
             cases=done.cases,

@@ -1,4 +1,4 @@
-"""Data that a page receives for a trial: the files of its model, and its inputs as JavaScript typed arrays."""
+"""Files that a page receives for a trial: those of its model, and its inputs as JavaScript typed arrays."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from ortune.targets.browser.outputs import DTYPES
 
-MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a minute
+MOST_FILE = 2 << 30  # Chromium fails to fetch larger files, after half a minute
 
 
 class CannotServe(Exception):
-    """A trial that no page can run; the message gives the reason."""
+    """The trial cannot run in a page; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ModelOutline:
 
 
 def model_of(path: Path) -> ModelOutline:
-    """Return the outline of a model file; cached while the file does not change, since every trial needs them.
+    """Return the outline of a model file; cached while the file is unchanged, since every trial needs the outline.
 
     Raises:
         CannotServe: A file is too large for a page, or is outside of the model's folder.
@@ -50,7 +50,7 @@ def model_of(path: Path) -> ModelOutline:
 
 
 def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
-    """Return the inputs of a case: the description of each, and its bytes for a JavaScript typed array.
+    """Return the description of each input of a case, and its bytes for a JavaScript typed array.
 
     Raises:
         CannotServe: An input has no counterpart in JavaScript.

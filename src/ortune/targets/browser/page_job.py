@@ -1,4 +1,4 @@
-"""The job of a page, and the files that it may load for it."""
+"""The job message for a page, and the files that the page may load."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class PageJob:
     """A trial prepared for a page.
 
     Attributes:
-        served: Files that the page may have.
-        outputs: Takes the outputs that it sends.
+        served: Files that the page may request.
+        outputs: Storage of the outputs that the page sends.
         message: The job, before the protocol's version is added.
     """
 
@@ -64,10 +64,10 @@ def prepare(
 
     Args:
         task: The trial.
-        settings: The plan's.
-        web: The onnxruntime-web that runs it.
+        settings: The plan's settings.
+        web: The onnxruntime-web to use.
         limits: Limits of the trial.
-        alone: Whether no other trial lives at the same time.
+        alone: Whether no other trial is alive at the same time.
         elsewhere: Whether the browser is on another device.
 
     Raises:
@@ -91,7 +91,7 @@ def prepare(
     contents = model_of(model)
     build = page_settings.build or default_of(provider.name)
     if page_settings.build and build not in map(build_name, (path.name for path in web.dist.iterdir())):
-        # One of 1.22 has a file of that name: JSEP.
+        # Release 1.22 has a file with this name, which contains JSEP.
         raise CannotServe(f"onnxruntime-web {web.version or 'there'} has no {build} build")
     outputs = Outputs(
         Path(request.outputs_path) if request.outputs_path else None,
@@ -115,9 +115,9 @@ def prepare(
         "provider": provider.name,
         "inputs_on_gpu": page_settings.inputs == "gpu-buffer",
         "profile": bool(request.profile_path),
-        # Only a log in all its words says where each node runs, and why not elsewhere.
+        # Only a verbose log contains the provider of each node and the reasons for fallbacks.
         "placement": bool(request.profile_path or (request.outputs_path and not traits.cpu_kernels)),
-        # Of WebAssembly the native optimiser makes it too, and a device elsewhere has no memory to spare.
+        # For WebAssembly the native optimiser gives the same graph, and another device may lack the memory.
         "graph": GRAPH
         if request.profile_path
         and not traits.web_alone
@@ -144,10 +144,10 @@ def prepare(
 
 
 def build_name(name: str) -> str:
-    """Return the build that a file belongs to: its WebAssembly, or the build without any; "" for other files."""
+    """Return the build of a WebAssembly file, or "webgl" for the script of the build without one; else ""."""
     return "webgl" if name == FILES["webgl"] else build_of_file(name)
 
 
 def is_on(value: object) -> bool:
-    """Return whether a switch is on, in the spelling of a page or a plan."""
+    """Return whether a switch is on, given as a page or a plan writes it."""
     return value not in (False, 0, "0", "false", "off", "")

@@ -36,7 +36,7 @@ _MANY = msgspec.Meta(max_length=100)
 
 
 class _Adapter(msgspec.Struct, kw_only=True):
-    """A page's report on a GPU."""
+    """A GPU adapter as reported by a page."""
 
     vendor: _Words | None = None
     architecture: _Words | None = None
@@ -46,7 +46,7 @@ class _Adapter(msgspec.Struct, kw_only=True):
 
 
 class _GpuRun(msgspec.Struct, kw_only=True):
-    """A page's report on the parts of a run."""
+    """Parts of a run on the GPU as reported by a page."""
 
     whole_ns: _Count
     fed_ns: _Count
@@ -75,13 +75,13 @@ class PageAbout(msgspec.Struct, kw_only=True):
 
 
 class PageMessage(msgspec.Struct, kw_only=True):
-    """The part of a page's message that workers do not send."""
+    """The field of a page's message that messages of workers do not have."""
 
     about: PageAbout | None = None
 
 
 def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
-    """Return what is impossible in a page's report, which is untrusted, as reason and message; None if nothing is.
+    """Return the reason and message of an impossible value in a page's untrusted report; None if there is none.
 
     Args:
         done: The report.
@@ -128,7 +128,7 @@ def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
 
 
 def fallbacks_of(console: Sequence[str]) -> tuple[str, ...]:
-    """Return the nodes without a kernel of the provider, as the log reports them."""
+    """Return operator and name of each node that the log lists as without a kernel of the provider."""
     matches = (_WITHOUT.search(line) for line in console)
     return tuple(dict.fromkeys(f"{match['op']} {match['name']}".strip() for match in matches if match))[
         :MOST_FALLBACKS
@@ -148,7 +148,7 @@ MOST_FALLBACKS = 200
 def environment(
     about: PageAbout, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
 ) -> PageSeen:
-    """Return the properties of the page and its environment, from its report, its console and its files."""
+    """Return the record of a page and its environment, from its report, its console and the files sent to it."""
     adapter = about.adapter or _Adapter()
     words = [adapter.vendor, adapter.architecture, adapter.description]
     run = about.gpu_run
@@ -181,7 +181,7 @@ def _same(actual: object, asked: object) -> bool:
 
 
 def read_back(setting: Applied, about: PageAbout, sent: Sequence[str]) -> ReadBack:
-    """Return how a setting was verified in the page."""
+    """Return the verification of a setting in the page."""
     if setting.channel == "web_env":
         value_seen = about.env.get(setting.key)
         return ReadBack(
@@ -191,7 +191,7 @@ def read_back(setting: Applied, about: PageAbout, sent: Sequence[str]) -> ReadBa
             seen=str(value_seen)[:_MOST_SEEN],
         )
     if setting.knob == BUILD.name:
-        # What a browser has kept is not sent, and what a proxy's worker loads the page does not see.
+        # The browser does not request cached files, and the page does not see files that a proxy worker loads.
         names = sorted({*sent, *about.files})
         loaded = {name: build for name in names if (build := build_name(name))}
         return ReadBack(
@@ -206,5 +206,5 @@ def read_back(setting: Applied, about: PageAbout, sent: Sequence[str]) -> ReadBa
         return ReadBack(knob=setting.knob, level="effect", ok=ok, seen=f"crossOriginIsolated is {isolated}")
     if setting.channel == "web_page":
         return ReadBack(knob=setting.knob, level="effect", ok=True, seen=str(setting.value))
-    # An option of a session or of an execution provider is told back by nothing.
+    # Options of sessions and execution providers cannot be read back.
     return ReadBack(knob=setting.knob, level="none", ok=True)

@@ -1,4 +1,4 @@
-// Runs in the remote browser: reports its properties, and keeps each trial page open in a frame.
+// Runs in the remote browser: reports the browser's properties, and keeps each trial page open in a frame.
 const here = new URL(".", import.meta.url).href;
 const state = document.getElementById("state");
 const MEASURING = "Measurement in progress. Keep this page open and visible, and do not use the device.";

@@ -1,4 +1,4 @@
-"""A browser on another device, which the user opens by hand: its capabilities and its open pages.
+"""A browser on another device, opened by the user: its properties and its open pages.
 
 The browser stays on one page, which contains the page of each trial in a frame. Server-sent events list the frames that
 should exist; the frames communicate themselves, as in a local browser.
@@ -29,9 +29,10 @@ MINUTE_S = 60.0
 AWAY_S = 60.0
 """Seconds that a trial waits for the user to reopen the page."""
 MOST_PAGES = 2
-"""Pages at a time: their memory cannot be observed, phones have little, and browsers limit connections to six per
-site."""
-_VANISHED_MS = 20_000  # of nothing arriving there
+"""Maximum number of pages at a time: their memory cannot be observed, phones have little, and browsers limit the
+connections to six per site.
+"""
+_VANISHED_MS = 20_000  # without an acknowledgement from the device
 _AGAIN_MS = 1000
 _SYSTEM = re.compile(r"(Android \d+|iPhone|iPad|Android|Windows|Mac OS X|CrOS|Linux)")
 
@@ -62,11 +63,11 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """Measurement of one input shape in a trial of a remote browser.
+    """Times of one input shape in one trial of a remote browser.
 
     Attributes:
-        plan: Id of its plan.
-        case: The input shape.
+        plan: Id of the plan.
+        case: Name of the input shape.
         start_s: Start on the monotonic clock, in seconds.
         end_s: End on the monotonic clock, in seconds.
         latency_ns: Latency of each run, in order.
@@ -80,7 +81,7 @@ class CaseRun:
 
 
 def described(hello: Hello) -> Host:
-    """Return the browser's machine as a host, as far as the browser reports it."""
+    """Return the host record of a browser's device, with the properties that the browser reports."""
     name = browser_name(hello.agent)
     system = _SYSTEM.search(hello.agent)
     memory_bytes = int(hello.memory_gib * 2**30)
@@ -111,9 +112,9 @@ def browser_name(agent: str) -> str:
 
 
 def heat(ran: Sequence[CaseRun]) -> float | None:
-    """Return the time of a run in the last minute over that in the first; None if they would overlap.
+    """Return the ratio of run times in the last minute to those in the first; None if they would overlap.
 
-    It is compared within each plan and shape, so that the order of trials has no effect.
+    Times are compared within each plan and shape, so the order of trials has no effect.
     """
     if not ran or max(r.end_s for r in ran) - min(r.start_s for r in ran) < 2 * MINUTE_S:
         return None
@@ -129,7 +130,7 @@ def heat(ran: Sequence[CaseRun]) -> float | None:
 
 
 class Remote:
-    """The first browser that opens the address; others are rejected.
+    """The remote browser of a session: the first that opens the address; others are rejected.
 
     Args:
         site: The site with the address.
@@ -139,7 +140,7 @@ class Remote:
         site: The site with the address.
         url: Address to open; it contains the token that grants access.
         hello: The browser's report on itself; None before it connects.
-        ran: Measurements of its trials.
+        ran: Times of its trials.
     """
 
     isolated = True
@@ -153,8 +154,8 @@ class Remote:
         self._version = self._connection = 0
         self._connected = self._over = False
         self._away_since = monotonic.now_s()
-        self._loaded = ""  # the page that is there, or was last
-        self._pages: dict[str, str] = {}  # by the page that has them; "" of those that nobody has got yet
+        self._loaded = ""  # id of the current or last page
+        self._pages: dict[str, str] = {}  # id of the page that contains each frame; "" before any has it
         self.url = site.open(self)
 
     def timed(self, plan: str, done: TrialDone, start_s: float, end_s: float) -> None:
@@ -189,12 +190,12 @@ class Remote:
             self._touch()
 
     def lost(self, url: str) -> str:
-        """Return why a page was lost or never opened; "" while it may be alive."""
+        """Return the reason why a page was lost or never opened; "" while it may be alive."""
         with self._changed:
             had = self._pages.get(_path(url), "")
             if had and self._connected and had != self._loaded:
                 return "the browser disconnected and lost its state"
-            # Behind a screen that was locked a page goes on where it was, once it is looked at again.
+            # After a screen lock, a page continues once the device is unlocked.
             if not self._connected and monotonic.now_s() > self._away_since + AWAY_S:
                 left = "the browser disconnected" if had else "no browser connected"
                 return f"{left}, and did not open the page within {AWAY_S:.0f} s"
@@ -202,7 +203,7 @@ class Remote:
 
     def builds(self, dist: Path) -> str:
         """Return the address of an onnxruntime-web for all pages that load it, so that the browser compiles it once."""
-        # One address each: the browser keeps what it fetched from there, and two sides may load two of them.
+        # One address per version: the browser caches by address, and two sides may use two versions.
         name = hashlib.sha256(str(dist).encode()).hexdigest()[:16]
         self._dists[name] = dist
         return f"{_path(self.url)}ort/{name}/"
@@ -220,10 +221,10 @@ class Remote:
         self._version += 1
         self._changed.notify_all()
 
-    # --- what it asks for
+    # --- requests of the browser
 
     def get(self, path: str, request: Request) -> None:
-        """Answer a request, by its path below the token."""
+        """Answer a GET request, by its path below the token."""
         kind, _, rest = path.partition("/")
         if path in ("", "remote.js"):
             request.own(path or "remote.html")
@@ -238,7 +239,7 @@ class Remote:
         return build_of(dist, file) if (dist := self._dists.get(name)) else None
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Return whether a browser's report on itself is within the size limit."""
+        """Return whether the body of a POST request is within the size limit."""
         return size <= MOST_HELLO
 
     def post(self, path: str, body: bytes, request: Request) -> None:
@@ -256,7 +257,7 @@ class Remote:
             request.answer(400)
             return
         with self._changed:
-            # Who previews an address says hello too, and never comes.
+            # A preview of the address also sends a report, but never connects.
             mine = self.hello is None or self.hello.id == hello.id or not self._connection
             if mine:
                 self.hello = hello
@@ -266,11 +267,11 @@ class Remote:
         """Send the list of open pages whenever it changes, and a heartbeat in between."""
         if hasattr(
             socket, "TCP_USER_TIMEOUT"
-        ):  # else one without a network is there for a quarter of an hour
+        ):  # otherwise a device without a network seems connected for a quarter of an hour
             request.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
         with self._changed:
-            # The newest connection counts: a page that is loaded again connects before its old connection is
-            # seen to end.
+            # The newest connection counts: a reloaded page connects before the end of its old connection is
+            # detected.
             self._connection += 1
             mine, version_sent = self._connection, -1
             self._connected, self._loaded = True, page
@@ -286,12 +287,12 @@ class Remote:
                     news, version_sent, over = version_sent != self._version, self._version, self._over
                     for name in self._pages if news else ():
                         self._pages[name] = self._pages[name] or page
-                    # Those of a page before a reload are left out: they ended with it.
+                    # Frames of a page before its reload are omitted, since they ended with it.
                     message = {"pages": [p for p, had in self._pages.items() if had == page], "over": over}
                 request.wfile.write(b"data: %s\n\n" % json.dumps(message).encode() if news else b":\n\n")
                 request.wfile.flush()
         except OSError:
-            pass  # it is gone
+            pass  # the browser disconnected
         finally:
             with self._changed:
                 if mine == self._connection:

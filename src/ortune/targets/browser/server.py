@@ -1,4 +1,4 @@
-"""Files that a page with a trial may request, and its messages from and to ortune."""
+"""Server of one trial page: the files that it may request, and its messages to and from ortune."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from ortune import monotonic
 from ortune.targets.browser.site import BEAT_S, KEEPS, Request, Site, build_of
 
-POLL_S = 20.0  # a page asks again after so long without a message
-MOST_SAID = 1 << 26  # the times of a trial's runs are in it
-UNASKED = 3  # messages of a page that are no answer to one
+POLL_S = 20.0  # limit of a page's request for the next message, which it then repeats
+MOST_SAID = 1 << 26  # limit of a message, which may contain the times of all runs
+UNASKED = 3  # messages of a page that do not answer a message: ready, loaded, error
 OWN = ("", "page.js", "soaking.js", "counters.js")
 """Files of this package that a page may request; "" is the page itself."""
 
@@ -24,11 +24,11 @@ class Served:
     """Files that one page may request.
 
     Attributes:
-        model: The model's file.
+        model: Path of the model.
         external: Files with its weights, in the order of the request.
         feeds: The values of each case's inputs.
-        dist: onnxruntime-web's builds.
-        isolated: Whether the page gets the headers that threads need.
+        dist: Folder with the builds of onnxruntime-web.
+        isolated: Whether responses have the headers for cross-origin isolation, which threads need.
     """
 
     model: Path
@@ -42,21 +42,21 @@ class PageServer:
     """Exchanges messages with a page.
 
     Args:
-        served: Files that it may request.
-        said: Is called with each message of the page, from another thread.
+        served: Files that the page may request.
+        said: Called with each message of the page, or None at its end, from another thread.
         printed: Called with the lines that the page printed, from another thread.
-        expected: Called with the description and size of an output; returns whether it may be sent.
-        output: Called with the description and bytes of an output; returns False if it is not stored.
-        figures: Figures about the browser that its page cannot measure, by requested file.
+        expected: Called with the description and size of an output; returns whether the page may send it.
+        output: Called with the description and bytes of an output; returns False if it was not stored.
+        figures: Functions for figures about the browser that its page cannot measure, by requested path.
         site: The site; None opens one on loopback for this page only. Pages of a shared site are observed by its owner,
             because browsers limit the connections to one site.
         token: Token of the address; pages with equal tokens share the browser's cache of onnxruntime-web.
 
     Attributes:
         url: Address of the page.
-        port: On which it listens.
-        missing: Files that the page requested and that do not exist.
-        sent_bytes: Bytes of the requested files, each counted once: onnxruntime-web's, and the model's.
+        port: Port of the site.
+        missing: Names of the requested files that do not exist.
+        sent_bytes: Bytes of the requested files of onnxruntime-web and of the model, each file counted once.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class PageServer:
         self._expected, self._output, self._figures = expected, output, figures
         self._outbox: list[bytes] = []
         self._posted = threading.Condition()
-        self._posting = threading.Lock()  # what is sent twice waits for the first
-        self._taken: dict[str, int] = {}  # by number, and how large it was
+        self._posting = threading.Lock()  # a repeated request waits for the first
+        self._taken: dict[str, int] = {}  # size of each handled body, by request number
         self._n_said = 0
         self._closed = threading.Event()
         self.missing: list[str] = []
@@ -97,7 +97,7 @@ class PageServer:
         return tuple(path.name for path in list(self._sent))
 
     def send(self, message: bytes) -> None:
-        """Send the page its next message."""
+        """Queue the next message for the page."""
         with self._posted:
             self._outbox.append(message)
             self._posted.notify_all()
@@ -109,10 +109,10 @@ class PageServer:
         if self._alone:
             self._site.close()
 
-    # --- what a page asks for
+    # --- requests of a page
 
     def get(self, path: str, request: Request) -> None:
-        """Answer a request, by its path below the token."""
+        """Answer a GET request, by its path below the token."""
         kind, _, rest = path.partition("/")
         served = self._served
         if path in OWN:
@@ -145,13 +145,13 @@ class PageServer:
         """
         if path != "output":
             return size <= MOST_SAID
-        with self._posting:  # the first may be about to be kept
+        with self._posting:  # the first request may be storing it now
             if (taken := self._taken.get(_number(request))) is not None:
                 return size == taken
             return self._expected(_about(request), size)
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Handle data sent to a path; a repetition with the same number is ignored."""
+        """Handle a POST request, by its path below the token; a repetition with the same number is ignored."""
         number = _number(request)
         with self._posting:
             if self._closed.is_set():
@@ -167,9 +167,9 @@ class PageServer:
         request.answer(204)
 
     def _take(self, path: str, body: bytes, request: Request) -> int:
-        """Pass on what was sent; return the HTTP status."""
+        """Pass the body of a request to its callback; return the HTTP status."""
         if path == "say":
-            # Of itself a page says that it is there, what it loaded, and what went wrong; else it answers.
+            # Without a message from ortune, a page sends only "ready", "loaded" and "error".
             if self._n_said >= len(self._outbox) + UNASKED:
                 return 429
             self._n_said += 1
@@ -177,13 +177,13 @@ class PageServer:
         elif path == "console":
             self._printed(_lines(body))
         elif path == "output":
-            return 204 if self._output(_about(request), body) else 507  # the trial has ended with it
+            return 204 if self._output(_about(request), body) else 507  # a refused output ends the trial
         else:
             return 404
         return 204
 
     def _next(self, request: Request, number: int) -> None:
-        """Send the message of that number, repeatedly if requested again."""
+        """Send the message with a number, again if the page repeats the request; wait if it does not exist yet."""
         until = monotonic.now_s() + POLL_S
         with self._posted:
             while not self._closed.is_set() and monotonic.now_s() < until and number >= len(self._outbox):

@@ -1,4 +1,4 @@
-"""Selects the browser and onnxruntime-web: those of the user, else the installed ones, else a pinned npm version."""
+"""Selection of the browser and onnxruntime-web: the user's choice, else installed ones, else a pinned npm version."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ PROGRAMS = (
     "msedge",
 )
 HOST = "ortune.localhost"
-"""Host name of a page's server for local browsers, independent of the port, since compiled code is cached by
-address."""
+"""Host name of pages for a local browser; the address has no port, since browsers cache compiled code by address."""
 NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup"
-"""Chromium's popups below the address bar are pages, which take as long to load as the rest of the start."""
+"""Flag that disables Chromium's popups below the address bar, which are pages and double the time of the start."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
-_LONGEST_HOME = 60  # a socket's path has 107 characters at most, of which Chromium takes 43
+_LONGEST_HOME = 60  # a socket's path has at most 107 characters, of which Chromium uses 43
 _OF_ALL = {"XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "XDG_RUNTIME_DIR"}
 _MOST_BYTES = 1 << 30
 
@@ -47,9 +46,9 @@ class BrowserSetup:
 
     Attributes:
         ort_web: A folder with onnxruntime-web or with ``node_modules``, or a version; "" for the default.
-        browser: The program; "" looks for one.
-        headful: Whether it has a window; a GPU may only be available then.
-        network_bps: Bits a second at which the pages' users download.
+        browser: Path or name of the browser; "" for an installed one.
+        headful: Whether the browser has a window; a GPU may only be available then.
+        network_bps: Assumed download speed of the page's users in bits per second.
     """
 
     ort_web: str = ""
@@ -60,7 +59,7 @@ class BrowserSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrtWeb:
-    """One onnxruntime-web.
+    """An installation of onnxruntime-web.
 
     Attributes:
         dist: The folder with its builds.
@@ -75,10 +74,10 @@ def program(setup: BrowserSetup) -> str:
     """Return the path of the browser.
 
     Raises:
-        RuntimeNotFound: No browser is installed, or the user's does not exist.
+        RuntimeNotFound: No browser is installed, or the user's choice does not exist.
     """
     if setup.browser:
-        # It is started in a folder of its own, where a path that begins here leads nowhere.
+        # The browser starts in another folder, so a relative path must become absolute.
         here = Path(setup.browser)
         path = str(here.absolute()) if here.is_file() else launcher.program(setup.browser)
         if not path:
@@ -100,10 +99,10 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
 
     Args:
         setup: The user's options.
-        fetch: Whether it may be fetched.
+        fetch: Whether onnxruntime-web may be fetched.
 
     Raises:
-        RuntimeNotFound: It is not there and cannot be fetched.
+        RuntimeNotFound: onnxruntime-web is not installed and cannot be fetched.
     """
     wanted = setup.ort_web or VERSION
     if _NUMBER.fullmatch(wanted):
@@ -170,7 +169,7 @@ def _fetch(version: str, folder: Path) -> None:
                 assert source is not None
                 with (unpacked / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-        with contextlib.suppress(OSError):  # another session was first, and its copy is as good
+        with contextlib.suppress(OSError):  # another session was faster; its copy is equal
             unpacked.rename(folder)
 
 
@@ -194,11 +193,11 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
 
 
 def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0) -> list[str]:
-    """Return the browser's arguments: its own profile, and no background requests or prompts.
+    """Return the arguments of a browser with a separate profile, and without background requests or prompts.
 
     Args:
-        wanted: Those without which a provider is not offered.
-        headful: Whether it has a window.
+        wanted: Further arguments, without which a provider is not available.
+        headful: Whether the browser has a window.
         profile: Folder of the profile.
         port: Port of the server of ``HOST``; 0 if it has none.
     """
@@ -214,19 +213,19 @@ def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0)
     if not headful:
         arguments.append("--headless=new")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        arguments.append("--no-sandbox")  # Chromium does not start as root with it
+        arguments.append("--no-sandbox")  # Chromium cannot use its sandbox as root
     return [*arguments, *wanted]
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the environment of a browser, without the user's own folders.
+    """Return the environment of a browser, with a home of its own.
 
     Args:
-        home: Takes their place; removed when the browser has ended.
+        home: Replaces the user's home and temporary folder; to be removed after the browser has ended.
     """
     ours = {
         name: value for name, value in os.environ.items() if not name.startswith("XDG_") or name in _OF_ALL
     }
-    # It puts a socket among temporary files, and its path must be short.
+    # Chromium creates a socket in the temporary folder, and the path of a socket must be short.
     place = home if len(str(home)) <= _LONGEST_HOME else temporary.short_folder()
     return clean_environment({"HOME": str(home), "TMPDIR": str(place)}, ours)

@@ -1,6 +1,6 @@
-"""An HTTP server for pages: on loopback by default, and accessible only with tokens.
+"""HTTP server for pages: on loopback by default, and accessible only with tokens.
 
-A site listens; each token leads to the room of one page, so that pages cannot reach each other's data.
+A site listens; each token gives access to the room of one page, so pages cannot reach each other's data.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ortune import monotonic
 from ortune.files import inside, open_file
 
 BEAT_S = 0.5
-SILENT_S = 120.0  # a connection that neither asks nor takes anything for so long is let go
-TOKEN_S = 5.0  # and one that has shown no token since it came: else strangers hold all that there may be
-STALLED_S = 10.0  # a body of which nothing more comes for so long is cut off, as by a network that is gone
+SILENT_S = 120.0  # an idle connection is closed after this time
+TOKEN_S = 5.0  # a connection without a valid token is closed, or strangers could use all connections
+STALLED_S = 10.0  # a body that stalls for this time is cut off, as after the loss of the network
 MOST_BODY = 1 << 31
-MOST_HELD = 1 << 28  # bytes of bodies behind one token at a time; a larger one comes alone
-MOST_CONNECTIONS = 64  # of browsers that hold six
+MOST_HELD = 1 << 28  # bytes of concurrent bodies for one token; a larger body is received alone
+MOST_CONNECTIONS = 64  # a browser opens up to six
 TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
@@ -46,31 +46,31 @@ ISOLATING = {
 
 
 class SiteRoom(Protocol):
-    """Resources behind one token."""
+    """Interface of the data and handlers that one token gives access to."""
 
     @property
     def isolated(self) -> bool:
-        """Whether its pages get the headers that threads need."""
+        """Whether responses have the headers for cross-origin isolation, which threads need."""
         ...
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Return whether so many bytes may be sent to a path, before they are read."""
+        """Return whether a body of ``size`` bytes may be sent to a path; called before the body is read."""
         ...
 
     def get(self, path: str, request: Request) -> None:
-        """Answer a request, by its path below the token."""
+        """Answer a GET request, by its path below the token."""
         ...
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Handle data sent to a path."""
+        """Handle the body of a POST request to a path below the token."""
         ...
 
 
 class Request(http.server.BaseHTTPRequestHandler):
-    """One connection of a browser, with the methods to answer it."""
+    """Handler of one connection of a browser, with the methods to answer its requests."""
 
     protocol_version = "HTTP/1.1"
-    # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
+    # Head and body are written separately: otherwise the body waits 40 ms for the head's acknowledgement.
     disable_nagle_algorithm = True
     timeout = SILENT_S
     server_version, sys_version = "ortune", ""
@@ -89,7 +89,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             return
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MOST_BODY:
-            self.close_connection = True  # what follows is no request
+            self.close_connection = True  # the body that follows is not read
             self.answer(413)
             return
         room, path = target
@@ -100,12 +100,12 @@ class Request(http.server.BaseHTTPRequestHandler):
         with self.server.held(room, int(length)) as fits:
             body = self._body(int(length)) if fits else None
             if body is None:
-                self.close_connection = True  # cut off: the page sends it again
+                self.close_connection = True  # incomplete: the page repeats it
                 return
             room.post(path, body, self)
 
     def _body(self, length: int) -> bytes | None:
-        """Return the body; None if it was cut off."""
+        """Return the body of a request; None if it is incomplete."""
         self.connection.settimeout(STALLED_S)
         try:
             body = self.rfile.read(length)
@@ -115,18 +115,18 @@ class Request(http.server.BaseHTTPRequestHandler):
         return body if len(body) == length else None
 
     def _room(self) -> tuple[SiteRoom, str] | None:
-        """Return the room of the token and the path below it; without a valid token, refuse and return None."""
+        """Return the room of the token and the path below it; answer 403 and return None without a valid token."""
         token, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
         self.room = room = self.server.room(token)
         if room is None:
-            self.close_connection = True  # nothing is read of what is sent along
+            self.close_connection = True  # a body is not read
             self.answer(403)
             return None
         self.server.known(self.connection)
         return room, rest
 
     def answer(self, status: int, body: bytes = b"", kind: str = "application/octet-stream") -> None:
-        """Send a complete answer."""
+        """Send a complete response."""
         try:
             self.begin(status, kind, len(body))
             self.wfile.write(body)
@@ -134,7 +134,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.close_connection = True  # the page is gone
 
     def begin(self, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store") -> None:
-        """Begin an answer; without a size it lasts until the connection ends."""
+        """Send the head of a response; without a size, the response lasts until the connection ends."""
         self.send_response(status)
         for name, value in (ISOLATING if self.room is not None and self.room.isolated else {}).items():
             self.send_header(name, value)
@@ -149,14 +149,14 @@ class Request(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def own(self, name: str) -> None:
-        """Answer with a file of this package."""
+        """Answer with a file of this Python package."""
         data = files(__package__).joinpath(name).read_bytes()
         self.answer(200, data, TYPES[name[name.rindex(".") :]])
 
     def file(self, path: Path, *, keeps: str = "no-store") -> bool:
         """Answer with a file, with a cache header; return False if it does not exist."""
         try:
-            source = open_file(path)  # a pipe would hold this thread for ever
+            source = open_file(path)  # a pipe would block this thread forever
             size = os.fstat(source.fileno()).st_size
         except OSError:
             self.answer(404)
@@ -171,16 +171,16 @@ class Request(http.server.BaseHTTPRequestHandler):
         return True
 
     def log_message(self, *_: object) -> None:
-        """Log nothing, since addresses contain tokens."""
+        """Do not log requests, since addresses contain tokens."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS  # of five, one that comes with others waits a second or more
+    request_queue_size = MOST_CONNECTIONS  # the default of five delays concurrent connections by a second
 
     def __init__(self, place: tuple[str, int]) -> None:
         self.rooms: dict[str, SiteRoom] = {}
-        self._open: dict[socket.socket, float] = {}  # and until when without a token
+        self._open: dict[socket.socket, float] = {}  # time limit to send a valid token
         self._held: Counter[SiteRoom] = Counter()
         self._released = threading.Condition()
         super().__init__(place, Request)
@@ -192,7 +192,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def room(self, token: str) -> SiteRoom | None:
         match = None
-        # All tokens are compared, each in constant time: how long a refusal takes tells nothing of them.
+        # All tokens are compared, each in constant time, so the duration reveals nothing about them.
         for room_token, room in list(self.rooms.items()):
             if secrets.compare_digest(room_token.encode(), token.encode("utf-8", "replace")):
                 match = room
@@ -205,7 +205,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     @contextlib.contextmanager
     def held(self, room: SiteRoom, size: int) -> Iterator[bool]:
-        """Reserve memory for a body, waiting for it; yields False if the room has none in time."""
+        """Reserve memory for a body, waiting until it is available; yield False if none is available in time."""
 
         def fits() -> bool:
             return not self._held[room] or self._held[room] + size <= MOST_HELD
@@ -218,11 +218,11 @@ class _Server(http.server.ThreadingHTTPServer):
         finally:
             with self._released:
                 self._held[room] -= size if counted else 0
-                self._held += Counter()  # of rooms that have none, nothing is kept
+                self._held += Counter()  # removes the rooms with a count of 0
                 self._released.notify_all()
 
     def service_actions(self) -> None:
-        """Close connections that exceed their time without a valid token; called at least every tenth of a second."""
+        """Close connections without a valid token after their time limit; called at least every tenth of a second."""
         now = monotonic.now_s()
         for request, until in list(self._open.items()):
             if now > until:
@@ -235,7 +235,7 @@ class _Server(http.server.ThreadingHTTPServer):
             self.shutdown_request(request)
             return
         if len(self._open) >= MOST_CONNECTIONS:
-            # Who shows a token does so at once: of those without one, the one that came first gives way.
+            # Browsers send their token at once, so the oldest connection without one is closed.
             oldest = min(strangers, key=lambda known: self._open.get(known, 0.0))
             self._open.pop(oldest, None)
             self._cut(oldest)
@@ -263,7 +263,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Site:
-    """A site that listens for browsers.
+    """HTTP server of an address, with a room for each token.
 
     Args:
         address: Address of this machine to listen on.
@@ -272,7 +272,7 @@ class Site:
         tls: TLS context with the certificate; None for plain HTTP.
 
     Raises:
-        OSError: The address cannot be listened on.
+        OSError: The address is not available.
     """
 
     def __init__(
@@ -285,7 +285,7 @@ class Site:
     ) -> None:
         self._http = _Server((address, port))
         if tls is not None:
-            # Shaken hands with in the thread of each connection: one that does not answer holds up no other.
+            # Handshakes run in the thread of each connection, so an unresponsive client delays no other.
             self._http.socket = tls.wrap_socket(
                 self._http.socket, server_side=True, do_handshake_on_connect=False
             )

@@ -1,10 +1,10 @@
-// A soak in a page: calls with new values each time, and the memory after each turn. Loaded by page.js.
+// Soak in a page: calls the model with new values each time, and reports the memory after each turn. Loaded by page.js.
 import { counters } from "./counters.js";
 
-const LATENCIES = 4096; // of a turn, for its median
-const STEP_BYTES = 64 << 10; // from which on a rise of the level is a step
+const LATENCIES = 4096; // limit of latencies per turn for the median
+const STEP_BYTES = 64 << 10; // smallest rise of the level that counts as a step
 
-// Numbers from 0 to 1 that a seed determines (mulberry32).
+// Returns a generator of pseudo-random numbers from 0 to 1 for a seed (mulberry32).
 const numbers = (seed) => {
   let state = seed >>> 0;
   return () => {
@@ -15,7 +15,7 @@ const numbers = (seed) => {
   };
 };
 
-// New values of an input, of its type and in its range, in an array of its own.
+// Returns new values for an input, of its type and in its range, in a separate array.
 const changed = (kind, low, high, data, draw, count) => {
   if (kind === "text") return data.map((text) => `${text} ${count}`);
   const made = new data.constructor(data.length);
@@ -30,7 +30,7 @@ const changed = (kind, low, high, data, draw, count) => {
   const from = Math.floor(draw() * data.length);
   made.set(data.subarray(from));
   made.set(data.subarray(0, from), data.length - from);
-  // Down to half of what they were, to stay within their range. Bits of float16 cannot be multiplied.
+  // Scaled by a factor between 0.5 and 1, to stay within their range. float16 bits in a Uint16Array cannot be scaled.
   if (kind === "floats" && !(data instanceof Uint16Array)) {
     const by = 1 - 0.5 * draw();
     for (let i = 0; i < made.length; i++) made[i] *= by;
@@ -39,8 +39,8 @@ const changed = (kind, low, high, data, draw, count) => {
 };
 
 export class Soak {
-  // asked: the inputs with new values, the seed, and after how many calls sessions are created again. heap: returns the
-  // bytes of JavaScript's heap, without garbage.
+  // asked: the inputs with new values, the seed, and the number of calls after which sessions are recreated. heap: returns
+  // the bytes of JavaScript's heap after a garbage collection.
   constructor(asked, heap) {
     Object.assign(this, { asked, heap, draw: numbers(asked.seed), look: counters() });
     this.fresh = new Map(asked.fresh.map((one) => [one.name, one]));
@@ -53,11 +53,11 @@ export class Soak {
     return { held_bytes: heap + wasm + gpu, heap_bytes: heap, wasm_bytes: wasm, gpu_bytes: gpu, gpu_buffers: buffers };
   }
 
-  // Memory before the session is created.
+  // Records the memory before the session is created.
   async start() { this.base = (await this.memory()).held_bytes; }
 
-  // cases: their weights and the tensors' parts; make: tensors of them; run; release: of inputs and outputs; again:
-  // creates the session again; refused: whether an error is one of values, not of memory; rest: the pause after a call.
+  // cases: weight and input values of each case. acts: functions of page.js: make (creates tensors), run, release (of
+  // inputs and outputs), again (recreates the session), refused (whether an error is due to values, not memory), rest.
   begin(cases, acts) {
     Object.assign(this, { cases, acts });
     const sizes = cases.map(({ given }) => given.reduce((sum, [, , data]) => sum + data.length, 0));
@@ -67,14 +67,14 @@ export class Soak {
     this.high = this.level();
   }
 
-  // That a call can raise and that is known without a collection of garbage.
+  // Returns the bytes of WebAssembly and GPU memory, which are known without a garbage collection.
   level() {
     const { wasm, gpu } = this.look();
     return wasm + gpu;
   }
 
   pick() {
-    // The first call has the smallest size: what a larger one adds comes after it.
+    // The first call has the smallest size, so the growth caused by larger sizes is counted.
     if (!this.calls) return this.smallest;
     let left = this.draw() * this.weight;
     const found = this.cases.findIndex(({ weight }) => (left -= weight) < 0);
@@ -88,7 +88,7 @@ export class Soak {
     });
   }
 
-  // Stops changing integers, or everything, after an error; whether there was anything to stop.
+  // Stops changing integer inputs, else all inputs, after an error; returns false if none was changing.
   keep() {
     const integers = [...this.fresh.values()].filter(({ kind }) => kind === "integers");
     const kept = (integers.length ? integers : [...this.fresh.values()]).map(({ name }) => name);
@@ -140,7 +140,7 @@ export class Soak {
     };
   }
 
-  // gone: releases the session.
+  // gone: function that releases the session.
   async finish(gone) {
     const idle = await this.memory();
     await gone();

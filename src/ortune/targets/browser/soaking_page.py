@@ -1,4 +1,4 @@
-"""A page of a soak: it makes calls in its turns, and the memory between them is counted."""
+"""A soak that runs in a page of a browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_S = 60.0
 
 
 class SoakingPage(Soaking, Page):
-    """A page in its own browser, from its start to its last message.
+    """A page that calls its model in turns and reports its memory, from its start to its last message.
 
     The memory of a point is that of the page: JavaScript's heap after a collection of garbage, WebAssembly memory, and
     GPU buffers. Its resident memory is that of the whole browser.
@@ -34,7 +34,7 @@ class SoakingPage(Soaking, Page):
         self._connected = threading.Event()
 
     def send(self, message: Message) -> None:
-        """Send a message to the page; the first one with its job."""
+        """Send a message to the page; the soak's first message includes the page's job."""
         if isinstance(message, SoakRequest):
             self._job["soak"] = {
                 "fresh": msgspec.to_builtins(message.fresh), "seed": message.seed, "recreate": message.recreate,
@@ -44,14 +44,14 @@ class SoakingPage(Soaking, Page):
             super().send(message)
 
     def turn(self, calls: int, starts_ns: tuple[int, ...] = ()) -> None:
-        """Make calls, as its turn, and record the memory after them."""
+        """Make calls as one turn, and record the memory after them."""
         n = len(self.points)
         super().turn(calls, starts_ns)
         if len(self.points) > n:
             self.points[-1] = msgspec.structs.replace(self.points[-1], resident_bytes=self.held_bytes or None)
 
     def conclude(self) -> None:
-        """Report and end."""
+        """Get the final report of the page, and verify its settings."""
         super().conclude()
         if self.done is not None and self.server is not None:
             sent = self.server.sent

@@ -1,4 +1,4 @@
-"""A target in a browser."""
+"""Target of an execution provider in a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.targets.turns import Runner
 
 @dataclass(frozen=True, slots=True)
 class WebTarget(Target):
-    """An execution provider of onnxruntime-web."""
+    """Target of an execution provider of onnxruntime-web."""
 
     channels = ("web_env", "web_session", "web_page", "provider_option")
     of_runtime = False
@@ -53,8 +53,8 @@ class WebTarget(Target):
     def runner(
         self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """Return a page in its own browser, or in the remote one."""
-        from ortune.targets.browser.page import Page  # an HTTP server: others than browsers need none
+        """Return the runner of one trial: a page in its own browser, or in the remote one."""
+        from ortune.targets.browser.page import Page  # imported here, since only browsers need an HTTP server
 
         return Page(task, settings, machine, group)
 

@@ -1,4 +1,4 @@
-"""Documents and scripts of a page that wait, before they run, to be handed on as they are or rewritten."""
+"""Interception of a page's documents and scripts, which are passed on unchanged or rewritten before they run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 from ortune.targets.browser.devtools_messages import CALL_S, DevToolsError
 
 MOST_SCRIPTS = 32
-"""That are rewritten at one time; those beyond it wait their turn."""
+"""Maximum number of scripts that are rewritten at a time; others are queued."""
 MOST_WAITING = 2000
-"""Scripts that wait their turn; those beyond it go on as they are."""
+"""Maximum number of queued scripts; further ones continue unchanged."""
 
 
 ScriptKind = Literal["Document", "Script", "Other"]
@@ -26,20 +26,22 @@ _FOUND = 200
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 
 Rewrite = Callable[[ScriptKind, bytes], bytes | None]
-"""Returns the replacement of a document or script, or None."""
+"""Function that returns the replacement of a document or script, or None."""
 Ask = Callable[[str, str, float, Mapping[str, object]], dict[str, Any]]
-"""Asks a session of the browser (method, session, seconds, parameters) and waits for the answer."""
+"""Function that calls a method of a protocol session (method, session, limit in seconds, parameters) and returns the
+result.
+"""
 Send = Callable[[str, str, Mapping[str, object]], object]
-"""Sends a call without waiting, since the thread that reads the browser's messages must not block."""
+"""Function that calls a method without waiting, since the thread that reads the browser's messages must not block."""
 
 
 class WaitingScripts:
     """Passes on the scripts that a page and its workers load, unchanged or rewritten.
 
     Args:
-        ask: Calls of the protocol that are answered.
-        send: Those that are not waited for.
-        rewrite: Is called with each document and script before it runs, from a thread each.
+        ask: Calls a method of the protocol and returns its result.
+        send: Calls a method of the protocol without waiting.
+        rewrite: Called with each document and script before it runs, each from its own thread.
     """
 
     def __init__(self, ask: Ask, send: Send, rewrite: Rewrite) -> None:
@@ -49,7 +51,7 @@ class WaitingScripts:
         self._paused_scripts = deque[tuple[str, Mapping[str, Any]]]()
 
     def paused(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Handle a paused script in its own thread; if too many run, it waits for one of them."""
+        """Handle a paused script in its own thread, or queue it if ``MOST_SCRIPTS`` are being handled."""
         with self._lock:
             few = self._n_scripts < MOST_SCRIPTS
             self._n_scripts += few
@@ -62,20 +64,20 @@ class WaitingScripts:
             self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
 
     def _script(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Continue a paused script, unchanged or rewritten; then the next one."""
+        """Continue a paused script, unchanged or rewritten, and then the next queued one."""
         request = {"requestId": paused["requestId"]}
         try:
             self._hand_on(session, paused, request)
         finally:
             with self._lock:
                 following = self._paused_scripts.popleft() if self._paused_scripts else None
-                # One that follows takes this one's place in the count.
+                # The next script takes this one's place in the count.
                 self._n_scripts -= following is None
             if following is not None:
                 threading.Thread(target=self._script, args=following, daemon=True).start()
 
     def _hand_on(self, session: str, paused: Mapping[str, Any], request: dict[str, Any]) -> None:
-        with contextlib.suppress(DevToolsError):  # a page that is gone needs no script
+        with contextlib.suppress(DevToolsError):  # the page may have ended
             answer = self._rewritten(session, paused)
             if answer is None:
                 self._ask("Fetch.continueRequest", session, CALL_S, request)
@@ -83,7 +85,7 @@ class WaitingScripts:
                 self._ask("Fetch.fulfillRequest", session, CALL_S, {**request, **answer})
 
     def _rewritten(self, session: str, paused: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the answer that replaces a server's; None to keep that."""
+        """Return the response that replaces the server's; None to keep it."""
         if paused.get("responseStatusCode") != _FOUND:
             return None
         try:
@@ -94,7 +96,7 @@ class WaitingScripts:
         changed = self._rewrite(paused["resourceType"], text)
         if changed is None:
             return None
-        # Length and encoding are those of the body that was replaced.
+        # Length and encoding describe the original body.
         kept = [header for header in paused["responseHeaders"] if header["name"].lower() not in _OF_THE_BODY]
         return {
             "responseCode": _FOUND,

@@ -1,4 +1,4 @@
-"""Observes the user's page: its calls of onnxruntime-web, and their results.
+"""Observation of the user's page: its calls of onnxruntime-web, and their results.
 
 The page is loaded as in any browser. In its scripts the class InferenceSession is located by a method that no bundler
 renames, and instrumented to report its calls; if a bundler has transformed the class, nothing is found. All reports of
@@ -52,19 +52,19 @@ MOST_LINES = 200_000
 MOST_TROUBLE = 20
 MOST_TEXT = 1 << 20
 BESIDES_S = 30.0
-"""Beyond the time of watching: the browser's start and end, the page's load, and the reading of models."""
-_LOAD_S, _END_S = 14.0, 9.0  # of these the start with the load, and what comes after the reading
+"""Seconds in addition to the observation: start and end of the browser, loading of the page, and reading of models."""
+_LOAD_S, _END_S = 14.0, 9.0  # of these, for start and load, and for the steps after reading the models
 _ASKED_S = 3.0
 _BEAT_S = 0.1
 _SAMPLE_US = 1000
-_NO_PAGE = 400  # as servers answer, from here on
+_NO_PAGE = 400  # lowest HTTP status of an error
 
 _CLASS = re.compile(rb"startProfiling\(\)\s*\{\s*this\.handler\.startProfiling\(\)")
 _ENV = re.compile(rb"wasm:\s*\{\s*\},\s*webgl:\s*\{\s*\},\s*webgpu:\s*\{\s*\},\s*versions:\s*\{\s*common:")
 _TELLING = ("laced on [", "VerifyEachNodeIsAssignedToAnEp", "kernel not found in registries")
 _DIGEST = re.compile(
     rb"""\sintegrity\s{0,9}=\s{0,9}(?:"sha[^"]{0,999}"|'sha[^']{0,999}')""", re.IGNORECASE
-)  # no document takes longer than its length
+)  # bounded repetitions: the time is linear in the length of a document
 _WRONG = re.compile(r"\[[WEF]:onnxruntime:|^wasm streaming compile failed")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _ABOUT = """(async () => {
@@ -90,11 +90,11 @@ _Known = TypeVar("_Known")
 
 @dataclass(frozen=True, kw_only=True)
 class PageRecord:
-    """Record of a watched page, and the models read from it.
+    """Record of an observed page, and the models read from it.
 
     Attributes:
-        page: All but its findings.
-        models: The file of each session's model that could be read, by the session's place.
+        page: The record, without findings.
+        models: Files of the models that could be read, by index of the session.
     """
 
     page: WatchedPage
@@ -115,14 +115,14 @@ def watch(
     Args:
         url: Address of the page.
         browser: The user's options for the browser.
-        watch_s: Seconds from its load on.
+        watch_s: Seconds of observation after the page has loaded.
         until: Time limit by ``monotonic.now_s``, ``BESIDES_S`` after the observation.
         folder: Folder for the browser's profile and the models.
         stop: Callback that is polled; True ends the observation.
 
     Raises:
         RuntimeNotFound: No browser is installed.
-        UsageError: The address cannot be opened, or its server has no page there.
+        UsageError: The address cannot be opened, or the server responds with an error.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise UsageError(
@@ -154,7 +154,7 @@ class _Watch:
         )
         counters = files(__package__).joinpath("counters.js").read_text(encoding="utf-8").rstrip().rstrip(";")
         hook = hook.replace("(COUNTERS)", f"({counters[counters.index('() =>') :]})", 1)
-        # A static block runs while the class is defined, before anybody can use it.
+        # A static block runs while the class is defined, before its first use.
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
     def go(
@@ -206,12 +206,12 @@ class _Watch:
             tools.close()
             temporary.remove_sockets(profile)
 
-    # --- while it runs
+    # --- during the observation
 
     def _rewritten(self, kind: ScriptKind, text: bytes) -> bytes | None:
-        """Return the script with the hook in it; None if it has no such class.
+        """Return a script with the hook inserted, or a document without the digests of its scripts; None if unchanged.
 
-        In a document, the digests of scripts are removed, so that it accepts the changed script.
+        Without the digests, the browser accepts the changed scripts.
         """
         if kind == "Document":
             changed, n = _DIGEST.subn(b"", text)
@@ -221,7 +221,7 @@ class _Watch:
         return changed if n_env + n_class else None
 
     def _env(self, match: re.Match[bytes]) -> bytes:
-        """Return the environment's literal with its parts assigned to names that the hook reads."""
+        """Return the environment's literal with its parts assigned to properties that the hook reads."""
         kept = self._kept
         return (
             b"wasm:" + kept + b".wasm={},webgl:{},webgpu:" + kept + b".webgpu={},versions:" + kept
@@ -257,7 +257,7 @@ class _Watch:
                     context=event.context, worker=event.worker, number=said.number, asked=said
                 )
                 self.sessions.append(new)
-                if key in self.session_of:  # a page that is loaded again counts from the beginning
+                if key in self.session_of:  # a reloaded page numbers its sessions from 0
                     self.session_of[key].replaced = True
                 self.session_of[key] = new
             return
@@ -266,7 +266,7 @@ class _Watch:
             return
         match said.kind:
             case "created":
-                # What was logged until now is taken for this session's.
+                # Lines logged until now are attributed to this session.
                 session.created, session.log, self.log = said, self.log, []
             case "failed":
                 session.error, session.log, self.log = said.what or "it failed", self.log, []
@@ -284,7 +284,7 @@ class _Watch:
             case _:
                 pass
 
-    # --- at its end
+    # --- after the observation
 
     def _watched(self, tools: DevTools, url: str, watched_s: float) -> PageRecord:
         busy_s, model_s = self._main_thread(tools)
@@ -325,7 +325,7 @@ class _Watch:
         return PageRecord(page=page, models=models)
 
     def _main_thread(self, tools: DevTools) -> tuple[float, float]:
-        """Return the seconds of activity of the page's main thread, and those in WebAssembly."""
+        """Return the seconds of activity of the page's main thread, and the part in WebAssembly; zeros if unknown."""
         try:
             return thread_times(tools.call("Profiler.stop", 2 * _ASKED_S)["profile"])
         except (DevToolsError, KeyError):
@@ -335,9 +335,7 @@ class _Watch:
         sizes: dict[str, int] = {}
         until = monotonic.now_s() + _ASKED_S
         for context in tools.contexts:
-            limit_s = (
-                until - monotonic.now_s()
-            ) / 2  # one that does not answer leaves the others their share
+            limit_s = (until - monotonic.now_s()) / 2  # an unresponsive context leaves time for the others
             for entry in _asked(tools, _LOADED, context, limit_s, list[Any]) or []:
                 with contextlib.suppress(msgspec.ValidationError):
                     name, size = msgspec.convert(entry, LoadedFile)
@@ -355,14 +353,14 @@ def _heap_bytes(tools: DevTools) -> int:
 
 
 def _is_trouble(event: PageEvent) -> bool:
-    """Return whether an event reports an error; the requested log also arrives as errors, which do not count."""
+    """Return whether an event reports an error; ONNX Runtime's verbose log, which arrives as errors, does not count."""
     if event.kind == "console":
         return event.level == "warning" or bool(_WRONG.search(event.text))
     return event.level == "error" and "/favicon.ico" not in event.text
 
 
 def _asked(tools: DevTools, question: str, context: str, limit_s: float, kind: type[_Known]) -> _Known | None:
-    """Return the answer of a context; None if it is gone, busy, or gives an invalid answer."""
+    """Return the value of an expression in a context; None if the context ended, is busy, or the value is invalid."""
     try:
         return msgspec.convert(tools.evaluate(question, limit_s, context=context), kind)
     except (DevToolsError, msgspec.ValidationError):

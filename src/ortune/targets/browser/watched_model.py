@@ -1,4 +1,4 @@
-"""Reads the models of the user's page piecewise from its sessions, within the remaining time."""
+"""Reads the models of the user's page from its sessions in pieces, within the remaining time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ortune.targets.browser.devtools_messages import DevToolsError
 from ortune.targets.browser.watched_session import LONGEST_LINE, WatchedSession
 
 MOST_MODEL = 512 << 20
-"""Bytes of a model with its weights; a larger one is not read."""
+"""Maximum bytes of a model with its weights; larger models are not read."""
 _PIECE = 2 << 20
 
 
 class _OpenFile(msgspec.Struct, kw_only=True):
-    """A file that is being read from the page."""
+    """A file opened for reading in the page."""
 
     url: Annotated[str, msgspec.Meta(max_length=LONGEST_LINE)]
     size: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
@@ -30,7 +30,7 @@ class PageModels:
     """Reads the models of a page's sessions.
 
     Args:
-        tools: The browser.
+        tools: Connection to the browser.
         kept: JavaScript expression of the hook's data.
         until: Time limit by ``monotonic.now_s``.
     """
@@ -39,7 +39,7 @@ class PageModels:
         self._tools, self._kept, self._until = tools, kept, until
 
     def read(self, session: WatchedSession, model: Path) -> PageModel:
-        """Read a model and its weights from the page: its own bytes, or fetched again by the page.
+        """Copy a model and its weights from the page's memory, or let the page fetch them again; return their record.
 
         Args:
             session: Session of the model.
@@ -74,10 +74,10 @@ class PageModels:
     ) -> tuple[str, int]:
         """Copy a part of a session's model to ``path``; return its URL and size in bytes.
 
-        Part 0 is the model, the others are its weights files; ``before`` bytes of it have been read.
+        Part 0 is the model, the others are its weights files; ``before`` is the number of bytes of the earlier parts.
 
         Raises:
-            DevToolsError: It cannot be read, or is too large; the message gives the reason.
+            DevToolsError: The part cannot be read, or the model is too large; the message gives the reason.
         """
         if before + size > MOST_MODEL:
             raise DevToolsError(f"larger than {MOST_MODEL >> 20} MiB, so not read")
@@ -98,7 +98,7 @@ class PageModels:
         return file.url, file.size
 
     def _answer(self, question: str, context: str) -> Any:
-        """Return the page's answer while models are read, in at most half of the remaining time."""
+        """Return the value of an expression in the page, in at most half of the remaining time."""
         left_s = self._until - monotonic.now_s()
         if left_s <= 0:
             raise DevToolsError("no time left to read it")

@@ -32,7 +32,7 @@ from ortune.targets.browser.page_report import fallbacks_of, placement_of
 MOST_RUNS = 200_000
 LONGEST_LINE = 4_000
 MOST_NS = 1 << 62
-_MANY = msgspec.Meta(max_length=2000)  # more than the hook tells
+_MANY = msgspec.Meta(max_length=2000)  # the hook reports fewer
 _Words = Annotated[str, msgspec.Meta(max_length=1000)]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 _Ms = Annotated[float, msgspec.Meta(ge=0, le=1e8)]
@@ -45,7 +45,7 @@ class _Weights(PageWeights, frozen=True, kw_only=True):
 
 
 class _Held(PageOutput, frozen=True, kw_only=True):
-    """Tensors of one output on the GPU, as a page reports them."""
+    """Number and size of one output's tensors on the GPU, as a page reports them."""
 
     made: _Bytes = 0
     disposed: _Bytes = 0
@@ -64,7 +64,7 @@ class _Memory(msgspec.Struct, kw_only=True):
 
 
 class HookMessage(msgspec.Struct, kw_only=True):
-    """A report of the hook; it is untrusted, since the page can forge it."""
+    """A report of the hook in the page; untrusted, since the page can forge it."""
 
     kind: str
     number: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
@@ -102,17 +102,17 @@ LoadedFile = tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_LINE)], _Bytes
 
 @dataclass
 class WatchedSession:
-    """A session under observation."""
+    """An observed session, updated with each report of the hook."""
 
     context: str
     worker: bool
     number: int
     asked: HookMessage
-    replaced: bool = False  # by one of the same number, once the page was loaded again
+    replaced: bool = False  # by a session with the same number, after a reload of the page
     created: HookMessage | None = None
     error: str = ""
     log: list[str] = field(default_factory=list)
-    runs_ms: list[float] = field(default_factory=list)  # of the first so many
+    runs_ms: list[float] = field(default_factory=list)  # of the first ``MOST_RUNS``
     n_runs: int = 0
     total_ms: float = 0.0
     longest_ms: float = 0.0
@@ -133,7 +133,7 @@ class WatchedSession:
 
 
 def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the seconds of a sampled profile with any activity, and with WebAssembly on the stack."""
+    """Return the active seconds of a sampled profile, and the part with WebAssembly on the stack."""
     parents: dict[int, int] = {}
     frames: dict[int, Mapping[str, Any]] = {}
     for node in profile["nodes"]:
@@ -151,7 +151,7 @@ def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:
 
     wasm = {node: in_wasm(node) for node in frames}
     busy_us = model_us = 0
-    # Each time lies between the sample before and its own, when the one before was still what ran.
+    # Each difference is the time from the previous sample to its own, in which the previous one was running.
     samples, deltas = profile.get("samples", []), profile.get("timeDeltas", [])
     for node, delta_us in zip(samples, deltas[1:], strict=False):
         if frames[node]["functionName"] in ("(idle)", "(root)"):
@@ -172,9 +172,9 @@ def session_record(
 
     Args:
         session: The observed session.
-        model: Its model.
-        about: The browser.
-        loaded: Addresses of the WebAssembly that the page loaded.
+        model: Record of its model.
+        about: Properties of the browser.
+        loaded: Addresses of the WebAssembly files that the page loaded.
     """
     asked, created, first = session.asked, session.created, session.first
     times = session.runs_ms
@@ -207,7 +207,7 @@ def session_record(
             n=session.n_runs,
             n_failed=session.n_failed,
             first_ns=_ns(times[0]) if times else 0,
-            # The first run also compiles shaders and fills caches: it has a figure of its own.
+            # The first run also compiles shaders and fills caches, so it is reported separately.
             median_ns=_ns(statistics.median(times[1:] or times)) if times else 0,
             longest_ns=_ns(session.longest_ms),
             total_ns=_ns(session.total_ms),
@@ -224,19 +224,19 @@ def session_record(
 
 
 def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple[PageTensor, ...]:
-    """Return the tensors of the first run, and further declared ones."""
+    """Return the declared tensors by name, replaced by those of the first run where known."""
     return tuple({tensor.name: tensor for tensor in (*declared, *fed)}.values())
 
 
 def plan_of(
     options: Mapping[str, str], environment: Mapping[str, str], *, isolated: bool | None, file: str
 ) -> Plan:
-    """Return the options of a page's session as ortune's settings; unset ones are absent.
+    """Return the plan with the settings of a page's session; unset ones are absent.
 
     Args:
         options: Options of the session.
         environment: Environment of onnxruntime-web.
-        isolated: Whether the page is cross-origin isolated; None of one that ended before it was asked.
+        isolated: Whether the page is cross-origin isolated; None if the page ended before it could be queried.
         file: The WebAssembly file that onnxruntime-web loaded; "" if unknown.
     """
     text = options.get("executionProviders", "")

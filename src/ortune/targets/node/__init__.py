@@ -1,1 +1,1 @@
-"""Models in Node.js, by onnxruntime-node."""
+"""Targets in Node.js, which use onnxruntime-node."""

@@ -1,4 +1,4 @@
-"""A process of a recorded application in Node.js, which plays its steps with onnxruntime-node."""
+"""Player of a recorded application's process in Node.js, with onnxruntime-node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NodePlayer(InNode, Worker):
     """Plays the steps of one recorded process in Node.js."""
 
     def send(self, message: Message) -> None:
-        """Send a message; a request's CPUs are set here, because Node.js cannot set its own affinity."""
+        """Send a message; the affinity of a request is set from here, because Node.js cannot set its own."""
         if isinstance(message, PlayRequest) and self.child is not None:
             for setting in message.applied:
                 if setting.key != "affinity":

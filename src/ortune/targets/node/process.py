@@ -35,7 +35,7 @@ class InNode(Worker):
         self, program: str, settings: tuple[Applied, ...], arguments: Sequence[str], log: IO[bytes]
     ) -> launcher.Child:
         command = [self._node.program, "--expose-gc", program, self._node.folder, *arguments]
-        # While a run holds the event loop, the process cannot see that ortune has ended.
+        # While a run blocks the event loop, the process cannot detect the end of ortune.
         return launcher.Child(
             command, environment=self.environment(settings), folder=self.folder, log=log, guarded=True
         )

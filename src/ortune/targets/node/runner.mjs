@@ -1,4 +1,4 @@
-// A worker in JavaScript: one trial, told what to do by JSON lines on stdin, asleep between its turns.
+// A worker in JavaScript: runs one trial, controlled by JSON lines on stdin, and sleeps between its turns.
 // Started as: node --expose-gc runner.mjs FOLDER, whose node_modules has onnxruntime-node.
 
 import fs from "node:fs";
@@ -10,7 +10,7 @@ import readline from "node:readline";
 import { fileURLToPath } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
-const VERSION = 2; // of the messages
+const VERSION = 2; // of the protocol
 const DELAY_MS = 1; // resolution of the event loop's delay
 const CHUNKS = 4; // timed runs of several cases are interleaved in this many rounds
 
@@ -24,14 +24,14 @@ const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 const text = (file) => { try { return fs.readFileSync(file, "utf8"); } catch { return ""; } };
 const plain = (value) => (typeof value === "boolean" ? String(Number(value)) : String(value));
 
-// --- settings: each reaches onnxruntime-node through its channel, under a name made from its key
+// --- settings: each is passed to onnxruntime-node through its channel, under a name derived from its key
 
 const WORDS = { ORT_DISABLE_ALL: "disabled", ORT_SEQUENTIAL: "sequential", ORT_PARALLEL: "parallel" };
 const OPTIONS = ["intraOpNumThreads", "interOpNumThreads", "executionMode", "graphOptimizationLevel", "enableCpuMemArena", "enableMemPattern"];
 const camel = (key) => key.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
 const word = (value) => WORDS[value] ?? String(value).replace("ORT_ENABLE_", "").toLowerCase();
 
-/** The options of InferenceSession.create for the settings of a plan, as load.mjs of a bundle has them. */
+/** Returns the options of InferenceSession.create for the settings of a plan, as in load.mjs of a bundle. */
 export const sessionOptions = (applied) => {
   const options = { executionProviders: ["cpu"] };
   for (const { channel, key, value, knob } of applied) {
@@ -107,13 +107,13 @@ const writeOutputs = (folder, outputs) => {
   fs.writeFileSync(path.join(folder, "outputs.json"), JSON.stringify({ version: 1, outputs: index }));
 };
 
-// --- a session, in this thread or behind a port in another
+// --- a session, in this thread or in a worker thread
 
 const tasks = () => { try { return fs.readdirSync("/proc/self/task"); } catch { return []; } };
 
 const packaged = (folder) => createRequire(path.join(folder, "ortune.js"))("onnxruntime-node");
-// ONNX Runtime's environment is created with the first session, and has a thread of its own.
-const createEnvironment = async (ort) => { try { await ort.InferenceSession.create(new Uint8Array(1)); } catch { /* it is no model */ } };
+// Creates ONNX Runtime's environment, which is created with the first session and has its own thread.
+const createEnvironment = async (ort) => { try { await ort.InferenceSession.create(new Uint8Array(1)); } catch { /* not a model */ } };
 const tensorsOf = (ort, feeds) => Object.fromEntries(feeds.map(({ name, type, data, dims }) => [name, new ort.Tensor(type, data, dims)]));
 const outputsOf = (session, found) => session.outputNames.map((name) => ({ name, type: found[name].type, dims: [...found[name].dims], data: found[name].data }));
 
@@ -167,7 +167,7 @@ const inThread = async (...args) => {
   };
 };
 
-// --- what the system tells of this process
+// --- figures of this process from the system
 
 const status = (field) => {
   const found = text("/proc/self/status").match(new RegExp(`^${field}:\\s+(\\d+)`, "m"));
@@ -234,7 +234,7 @@ const warmUp = async (one, request) => {
   }
 };
 
-// --- the delay of the event loop: a histogram a turn, since one that goes on would count the time asleep
+// --- the delay of the event loop: one histogram per turn, since a continuous one would include the time asleep
 
 const MOST_LEVELS = 1000;
 const samplesOf = (delay) => {
@@ -250,7 +250,7 @@ const delayOf = (samples) => {
   return ordered.length ? { p50_ns: at(0.5), p99_ns: at(0.99), max_ns: at(1), n_samples: Math.round(total) } : null;
 };
 
-// --- the conversation
+// --- messages from and to ortune
 
 const send = (message, fields = {}) => fs.writeSync(1, `${JSON.stringify({ ...fields, message })}\n`);
 let phase = "starting";
@@ -355,9 +355,9 @@ const trial = async () => {
   };
   const turn = async (n, unmeasured) => {
     for (const one of cases) await timed(one, unmeasured, request);
-    // It reads a file for each thread, which holds the event loop, so it is outside of the histogram.
+    // Reads a file for each thread, which blocks the event loop, so it is outside of the histogram.
     const waitedBefore = waits();
-    // Its first sample is the second time that it fires: without a pause, one long run would have none.
+    // The first sample is taken when the timer fires for the second time: without a pause, one long run would have none.
     const delay = monitorEventLoopDelay({ resolution: DELAY_MS });
     delay.enable();
     await rest(2 * DELAY_MS + 1);
@@ -427,11 +427,11 @@ const trial = async () => {
   send("done", report);
 };
 
-// --- a process of a recorded application: its steps, as its thread of JavaScript made them
+// --- a process of a recorded application: plays the steps of its JavaScript thread
 
 const AHEAD_MS = 5; // from the command to the first step
 const still = new Int32Array(new SharedArrayBuffer(4));
-// Without the event loop, whose timers have a resolution of 1 ms; nothing else is due between two steps.
+// Blocks without the event loop, whose timers have a resolution of 1 ms; no other work is due between two steps.
 const sleep = (ms) => { if (ms > 0) Atomics.wait(still, 0, 0, ms); };
 const threadCpuNs = () => { const { user, system } = process.threadCpuUsage?.() ?? { user: 0, system: 0 }; return (user + system) * 1000; };
 
@@ -484,5 +484,5 @@ if (isMainThread && process.argv[1] && fs.realpathSync(process.argv[1]) === file
   try { await (process.argv[3] === "play" ? play : trial)(); } catch (error) {
     send("error", { reason: reasonOf(error), what: String(error?.message ?? error).slice(0, 2000), phase, knob: error.knob ?? "" });
   }
-  process.exit(0); // destructors prove nothing
+  process.exit(0); // without running destructors
 }

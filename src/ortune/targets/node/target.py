@@ -1,4 +1,4 @@
-"""A target in Node.js."""
+"""Target of the CPU provider in Node.js."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeTarget(Target):
-    """ONNX Runtime's CPU kernels, called from JavaScript in Node.js."""
+    """Target of ONNX Runtime's CPU provider, called from JavaScript in Node.js."""
 
     channels = ("session_option", "session_config", "env", "preload", "call_style")
     of_runtime = False
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Report whether Node.js and an onnxruntime-node are available, without fetching."""
+        """Report whether Node.js and an onnxruntime-node are available, without fetching them."""
         from ortune.runtimes import node
 
         del runtime, browser

@@ -1,4 +1,4 @@
-"""A trial that is a process of Node.js, which takes turns as a worker does."""
+"""A trial that runs as a process of Node.js."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from ortune.targets.process import ProcessRunner
 
 
 class NodeTrial(InNode, ProcessRunner):
-    """A runner that is a process of Node.js with onnxruntime-node."""
+    """Runner of a trial in a process of Node.js with onnxruntime-node; it takes turns like a worker."""
