@@ -3,7 +3,7 @@
 It is copied to a separate folder as ``ortune_applier.py``, needs only the standard library from Python 3.8, and never
 imports onnxruntime: when the program does, methods of its classes are wrapped in place. The changes are read
 from ``apply.json`` in the folder that the environment variable names; sessions of other models are not changed. The
-changes that were made are written to ``PID-TIME.log`` in that folder, one JSON object per line.
+applied changes are written to ``PID-TIME.log`` in that folder, one JSON object per line.
 
 An exception in this file switches the changes off, and the program continues.
 """
@@ -65,7 +65,7 @@ class Shared:
 
 
 class Held:
-    """State of one object with a changed session.
+    """State of a session object whose session has changes.
 
     Attributes:
         number: Index of the changes that apply to the object.
@@ -127,7 +127,7 @@ class Applier:
         self.log_fd = self.log_bytes = -1
 
     def forked(self) -> None:
-        """Reset the state in a forked child, which lacks the threads of its parent's sessions."""
+        """Reset the state in a forked child, which has the objects of its parent's sessions but not their threads."""
         # Freeing such a session would wait for its threads forever.
         self.kept_for_ever += self.cache.values()
         os.close(self.log_fd) if self.log_fd >= 0 else None
@@ -140,7 +140,7 @@ class Applier:
         # At the end of the interpreter a thread that held a lock is gone, so waiting for the lock would never end.
         return self.off or sys.is_finalizing()
 
-    # Writing.
+    # Log.
 
     def write(self, **event: Any) -> None:
         """Append an event to the log; drop it if the log would exceed its size limit."""
@@ -225,7 +225,7 @@ class Applier:
         self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, number: int, digest: str,
         resetting: bool,
     ) -> Any:  # fmt: skip
-        """Create or share a session with its changes; if preparing them fails, create it without changes."""
+        """Create a session with its changes, or share an existing one; create it unchanged if preparing the changes fails."""
         change = self.changes[number]
         try:
             held = self.hold(session, number, original, (args, kwargs))
@@ -335,7 +335,7 @@ class Applier:
         return ""
 
     def placed(self, change: Any, args: Any, kwargs: Any) -> Tuple[Any, Any]:
-        """Return the session's arguments with the change's providers; unchanged unless this build has all of these."""
+        """Return the arguments of a session with a change's providers if this build has all of them; else unchanged."""
         wanted = change["providers"]
         if not self.has(wanted):
             return args, kwargs
@@ -626,7 +626,7 @@ def file_digest(path: str) -> str:
 
 
 def patch(module: Any, applier: Applier) -> None:
-    """Wrap the methods of onnxruntime's classes, once for each class."""
+    """Wrap the methods of onnxruntime's classes, unless they are wrapped already."""
     sessions, base = module.InferenceSession, module.Session
     if MARK in vars(sessions):
         return

@@ -1,4 +1,4 @@
-"""Runs a program with changed sessions, and collects the changes that were made."""
+"""Runs a program with changed sessions, and collects the applied changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ortune.records import AppliedRun, ChangedModel, SessionChange
 
 
 class AppliedProcess(msgspec.Struct, tag_field="e", tag="process"):
-    """A process that imported onnxruntime."""
+    """Event: a process imported onnxruntime."""
 
     pid: int
     home: str
@@ -35,14 +35,14 @@ class AppliedSession(msgspec.Struct, tag_field="e", tag="session"):
 
 
 class OwnSession(msgspec.Struct, tag_field="e", tag="own"):
-    """An object that got an unshared session, with the reason."""
+    """Event: an object got an unshared session, with the reason."""
 
     n: int
     why: str
 
 
 class GuardedCalls(msgspec.Struct, tag_field="e", tag="guard"):
-    """Number of one object's calls with shapes that the replacement model does not support."""
+    """Event: number of an object's calls with shapes that the replacement model does not support."""
 
     n: int
     calls: int
@@ -50,7 +50,7 @@ class GuardedCalls(msgspec.Struct, tag_field="e", tag="guard"):
 
 
 class ApplierOff(msgspec.Struct, tag_field="e", tag="off"):
-    """The applier was switched off in a process."""
+    """Event: the applier was switched off in a process, with the reason."""
 
     why: str
 
@@ -67,7 +67,7 @@ def apply(
     variables: Mapping[str, str],
     given: Mapping[str, str],
 ) -> AppliedRun:
-    """Run a program to its end with changed sessions; return the changes that were made.
+    """Run a program to its end with changed sessions; return the applied changes.
 
     Args:
         command: Program and arguments.
@@ -105,7 +105,7 @@ def apply(
 
 
 def prepare(scratch: Path, folder: Path, changes: Sequence[SessionChange]) -> Path:
-    """Write the changes and the hook files; return the folder to put on the program's search path."""
+    """Write the changes and the hook files; return the folder that must be first on the program's search path."""
     folder.mkdir(mode=0o700)
     files.write(folder / apply_hook.CHANGES, msgspec.json.encode({"sessions": list(changes)}))
     files.write(folder / native.CHANGES, native.lines(changes))

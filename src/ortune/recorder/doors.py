@@ -1,4 +1,4 @@
-"""Loads the recorder into a Python program, by a folder on its search path or files in its virtual environment."""
+"""Ways to load the recorder into a Python program: a folder on its search path, or files in its virtual environment."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def prepare(folder: Path) -> Path:
     """Write the files for a program's search path, and return their folder.
 
     Args:
-        folder: The folder of the recording.
+        folder: Parent of the new folder.
     """
     door = folder / "door"
     door.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""The lines of a recorder's log, as records."""
+"""Records of the lines in a recorder's log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Process(msgspec.Struct, tag_field="e", tag="process"):
-    """The description of a process, written when it imports onnxruntime."""
+    """Event: a process imported onnxruntime; describes the process."""
 
     format: int
     pid: int
@@ -25,40 +25,40 @@ class Process(msgspec.Struct, tag_field="e", tag="process"):
 
 
 class Frames(msgspec.Struct, tag_field="e", tag="frames"):
-    """A call stack, innermost first: file, line and function."""
+    """Event: a call stack, innermost frame first, as file, line and function."""
 
     id: int
     v: list[tuple[str, int, str]]
 
 
 class Text(msgspec.Struct, tag_field="e"):
-    """A value as JSON text, with the number by which other events refer to it."""
+    """Event: a value as JSON text, with the number by which other events refer to it."""
 
     id: int
     v: str
 
 
 class Cpus(Text, tag="cpus"):
-    """CPUs that the threads of a session may use."""
+    """Event: CPUs that the threads of a session may use."""
 
 
 class Model(Text, tag="model"):
-    """A model: its file, or the sha256 of its bytes."""
+    """Event: a model, by its file or the sha256 of its bytes."""
 
 
 class Options(Text, tag="options"):
-    """Settings of a session."""
+    """Event: the settings of a session."""
 
 
 class Providers(Text, tag="providers"):
-    """The requested execution providers, and those that the session uses."""
+    """Event: the requested execution providers, and those that the session uses."""
 
 
 Shaped = tuple[str, str, list[int | str] | None]
 
 
 class Signature(msgspec.Struct, tag_field="e", tag="signature"):
-    """The method, inputs and outputs of a call."""
+    """Event: the method, inputs and outputs of a call."""
 
     id: int
     v: tuple[str, list[Shaped]]
@@ -66,7 +66,7 @@ class Signature(msgspec.Struct, tag_field="e", tag="signature"):
 
 
 class Session(msgspec.Struct, tag_field="e", tag="session"):
-    """A session that was created, or could not be created."""
+    """Event: a session was created, or could not be created."""
 
     id: int
     ns: int
@@ -84,7 +84,7 @@ class Session(msgspec.Struct, tag_field="e", tag="session"):
 
 
 class Placed(msgspec.Struct, tag_field="e", tag="placed"):
-    """The number of a session's threads, and the CPUs that they may use."""
+    """Event: number of a session's threads, and the CPUs that they may use."""
 
     id: int
     threads: int
@@ -92,7 +92,7 @@ class Placed(msgspec.Struct, tag_field="e", tag="placed"):
 
 
 class Row(msgspec.Struct, tag_field="e", tag="row"):
-    """A row of counters, for calls with the same signature and call site."""
+    """Event: a new row of counters, for calls with the same signature and call site."""
 
     key: int
     session: int
@@ -102,7 +102,7 @@ class Row(msgspec.Struct, tag_field="e", tag="row"):
 
 
 class Closed(msgspec.Struct, tag_field="e", tag="closed"):
-    """A session whose object was freed, with its counters."""
+    """Event: the object of a session was freed; contains its counters."""
 
     id: int
     ns: int
@@ -110,7 +110,7 @@ class Closed(msgspec.Struct, tag_field="e", tag="closed"):
 
 
 class Inherited(msgspec.Struct, tag_field="e", tag="inherited"):
-    """A session that existed before a fork."""
+    """Event: a session existed before a fork."""
 
     id: int
     of: int
@@ -118,11 +118,11 @@ class Inherited(msgspec.Struct, tag_field="e", tag="inherited"):
 
 
 class Forked(msgspec.Struct, tag_field="e", tag="forked"):
-    """The process is the child of a fork."""
+    """Event: the process is the child of a fork."""
 
 
 class RecorderOff(msgspec.Struct, tag_field="e", tag="off"):
-    """The recorder has stopped."""
+    """Event: the recorder was switched off, with the reason."""
 
     why: str
 

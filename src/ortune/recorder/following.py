@@ -1,4 +1,4 @@
-"""Runs a program to its end and watches its processes from outside."""
+"""Runs a program to its end, and observes its processes from outside."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIGNALLED = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedProgram:
-    """A program that has ended.
+    """Result of a program that has ended.
 
     Attributes:
         start_ns, elapsed_ns: Start on the monotonic clock and duration, in nanoseconds.

@@ -106,7 +106,7 @@ class CallSite:
 
 
 class State:
-    """State of one session."""
+    """State of one recorded session."""
 
     __slots__ = ("active", "id", "placed", "pool_ns", "pool_wall_ns", "ref", "returned", "sites", "tids")
 
@@ -152,7 +152,7 @@ class Recorder:
         # At the end of the interpreter a thread that held the lock is gone, so waiting for the lock would never end.
         return self.off or sys.is_finalizing()
 
-    # Writing.
+    # Log and counters.
 
     def write(self, **event: Any) -> None:
         """Append an event to the log; an event beyond the size limit is only counted as lost."""
@@ -185,7 +185,7 @@ class Recorder:
         )  # fmt: skip
 
     def counters(self) -> Any:
-        """Create the memory map of this process, and return its integers."""
+        """Create the memory map of this process, and return it as a sequence of integers."""
         size = 8 * (HEADER + ROWS * FIELDS + KEPT * CALL)
         path = os.path.join(self.folder, self.name + ".calls")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -313,7 +313,7 @@ class Recorder:
         return state
 
     def adopt(self, session: Any) -> State:
-        """Record a session that is called although its creation was not seen."""
+        """Record a session whose creation was not recorded, at its first call."""
         now_ns = _now()
         return self.add(session, self.model(session), None, None, now_ns, 0, None, "", unseen=True)
 
@@ -369,7 +369,7 @@ class Recorder:
     # Calls.
 
     def enter(self, session: Any, args: Any, kwargs: Any, feed_at: int, feed_name: str) -> Any:
-        """Return the data needed to record a call that is about to be made; None after an error of the recorder."""
+        """Return the data for recording a call that is about to begin; None after an error of the recorder."""
         entered_ns = _now()
         try:
             state = self.states.get(id(session))
@@ -482,7 +482,7 @@ class Recorder:
                 rest = rest[os.write(self.values_fd, rest) :]
 
     def row(self, state: State, site: CallSite, feed: Any, method: str, result: Any) -> Counters:
-        """Return the counters of a signature at a call site, creating them if they do not exist."""
+        """Return the counters of a signature at a call site, creating them if necessary."""
         ints = self.ints if self.ints is not None else self.counters()
         inputs, shapes = [], []
         for name, value in feed.items() if isinstance(feed, dict) else ():
@@ -554,7 +554,7 @@ class Recorder:
         active: int,
         result: Any,
     ) -> None:
-        """Add a call's inspection (if any) and its thread pool's CPU time to the row; keep references to outputs."""
+        """Add the inspection of a call (if any) and the CPU time of its thread pool to its row; keep references to its outputs."""
         ints = self.ints
         after_ns = cpu_ns(state.tids)
         alone = active == 1 and state.active == 0
@@ -608,7 +608,7 @@ def _gone(key: int, ref: Any) -> None:
     if recorder is None or recorder.off or sys is None:
         return
     if not recorder.lock.acquire(not sys.is_finalizing()):
-        return  # the thread that held it ended with the interpreter
+        return  # the thread that held the lock ended with the interpreter
     try:
         state = recorder.states.get(key)
         if state is not None and state.ref is ref:
@@ -663,7 +663,7 @@ def wrapper_ns() -> int:
 
 
 def patch(module: Any, recorder: Recorder) -> None:
-    """Wrap the methods of onnxruntime's classes, once for each class."""
+    """Wrap the methods of onnxruntime's classes, unless they are wrapped already."""
     sessions, base = module.InferenceSession, module.Session
     if MARK in vars(sessions):
         return

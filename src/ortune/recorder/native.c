@@ -1,11 +1,11 @@
-/* Records, and changes, how a program that is not Python uses ONNX Runtime.
+/* Records or changes the use of ONNX Runtime in a program that is not Python.
  *
- * It is compiled as a library and loaded by LD_PRELOAD. Its OrtGetApiBase comes before that of ONNX Runtime, finds that one,
- * and writes own functions into the table that it gives out. The first fields of that table never change their places, so
- * no version and no header of ONNX Runtime is needed. ORTUNE_RECORD and ORTUNE_APPLY name the folders; the files are those
- * of hook.py and apply_hook.py, which describe them. Python's onnxruntime does not use the table.
+ * It is compiled as a shared library and loaded by LD_PRELOAD. Its OrtGetApiBase precedes that of ONNX Runtime: it calls
+ * the original, and writes its own functions into the returned table. Entries of that table never change their index, so
+ * no header of ONNX Runtime is needed. ORTUNE_RECORD and ORTUNE_APPLY name the folders; the files have the formats of
+ * hook.py and apply_hook.py, which describe them. Python's onnxruntime does not use the table.
  *
- * After an error of its own it writes nothing more, and the program goes on.
+ * After an error in this file nothing more is written, and the program continues.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -28,7 +28,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Places in the table of ONNX Runtime. */
+/* Indices in the function table of ONNX Runtime. */
 enum {
   CREATE_SESSION = 7, CREATE_FROM_ARRAY = 8, RUN = 9, CREATE_OPTIONS = 10, CLONE_OPTIONS = 12, SET_MODE = 13,
   ENABLE_PATTERN = 16, DISABLE_PATTERN = 17, ENABLE_ARENA = 18, DISABLE_ARENA = 19, SET_LEVEL = 23, SET_INTRA = 24,
@@ -57,7 +57,7 @@ enum {
 
 typedef struct { char *text; size_t length, room; } Buffer;
 
-/* An output of the last call: a later input with the same memory or the same content is that output. */
+/* An output of the last call; an input with the same memory or content counts as this output. */
 typedef struct { const void *data; size_t bytes; uint64_t hash; } Returned;
 
 typedef struct Row { struct Row *next; uint64_t hash; int64_t key, row, alone[FIELDS]; } Row;
@@ -67,7 +67,7 @@ typedef struct Session {
   Pointer session;
   int64_t id, count, pool_ns, pool_wall_ns;
   int active, placed, n_tids, tids[MOST_TIDS], n_returned;
-  int64_t returned_by;  /* the number of that call */
+  int64_t returned_by;  /* number of the call that returned them */
   Returned returned[MOST_RETURNED];
   Row *rows;
 } Session;
@@ -87,11 +87,11 @@ typedef struct Text { struct Text *next; uint64_t hash; char *text; int64_t id; 
 
 typedef struct { const char *folder; int fd; int64_t bytes; } Log;
 
-/* One ONNX Runtime library of this process. Each has a table, and writes files, of its own. */
+/* One ONNX Runtime library of this process. Each has its own table and files. */
 typedef struct Library {
-  Base base, *real;            /* what the program gets, and what the library gave */
-  void *own[SLOTS_22];         /* functions before the change */
-  void **table;                /* the one that was changed */
+  Base base, *real;            /* returned to the program, and returned by the library */
+  void *own[SLOTS_22];         /* original functions */
+  void **table;                /* the changed table; 0 before */
   int minor, values_fd;
   int64_t value_bytes;
   const char *version, *home;
@@ -109,8 +109,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Library libraries[LIBRARIES];
 static int n_libraries, off, most_values;
 static int64_t n_threads;
-static __thread Library *lib;   /* the one that this thread called */
-static __thread void *from;     /* the address that it was called from */
+static __thread Library *lib;   /* library that this thread is calling */
+static __thread void *from;     /* return address of that call */
 static __thread int64_t thread_number = -1;
 
 static int64_t now_ns(clockid_t clock) {
@@ -192,7 +192,7 @@ static int64_t interned(const char *kind, const char *text, const char *more) {
   return fresh->id;
 }
 
-/* SHA-256 of models from bytes, and of files that a change may be for. */
+/* SHA-256 of models passed as bytes, and of files with the size of a model to change. */
 
 static const uint32_t K[64] = {
   0x428a2f98,0x71374491,0xb5c0fbcf,0xe9b5dba5,0x3956c25b,0x59f111f1,0x923f82a4,0xab1c5ed5,0xd807aa98,0x12835b01,0x243185be,
@@ -343,7 +343,7 @@ static void begin(void) {
 }
 
 static void child(void) {
-  /* What the parent wrote is the parent's; the child begins when it uses ONNX Runtime. */
+  /* The child writes its own files, from its first use of ONNX Runtime on. */
   pthread_mutex_init(&lock, 0);
   for (Library *each = libraries; each < libraries + n_libraries; each++) {
     if (each->record.fd >= 0) close(each->record.fd);
@@ -406,8 +406,8 @@ static int64_t written_options(Pointer options) {
   return id;
 }
 
-/* Return the execution providers that a program appended, and those of its session, which has that of the CPU too. The
-   latter are unknown if ONNX Runtime selects them by a policy. */
+/* Write the execution providers that a program appended, and those of its session, which also has the CPU provider; return
+   their id. The latter are unknown if ONNX Runtime selects them by a policy. */
 static int64_t written_providers(Pointer options, int created) {
   static const char *const CPU = "CPUExecutionProvider";
   Options *o = options ? options_of(options, 0) : 0;
@@ -571,7 +571,7 @@ static Pointer set_one(Pointer options, const Change *change) {
   return 0;
 }
 
-/* Return a copy of the options with the changes for a model, and say what was done; 0 if there are none. */
+/* Return a copy of the options with the changes for a model, and log the changes; 0 if there are none. */
 static Pointer changed_options(Pointer options, const char *path, const char *digest, int64_t bytes) {
   Buffer b = {0};
   Pointer copy = 0, status = 0;
@@ -809,7 +809,7 @@ static Row *row_of(Session *s, const char *text, void *caller, Pointer const *ou
 
 static Session *session_of(Pointer session, void *caller) {
   for (Session *each = lib->sessions; each; each = each->next) if (each->session == session) return each;
-  /* One from before a fork, or that another function created. */
+  /* Created before a fork, or by a function that is not wrapped. */
   return add_session(session, "{}", 0, now_ns(CLOCK_MONOTONIC), 0, 0, 0, 0, 0, caller, 0);
 }
 
@@ -834,12 +834,12 @@ static const void *memory_of(Pointer value, int *type, size_t *elements, size_t 
   return data;
 }
 
-/* The values of calls, as values.py reads them. */
+/* Inputs and outputs of calls, in the format of values.py. */
 
 static const char *DTYPES[] = {
   0, "<f4", "|u1", "|i1", "<u2", "<i2", "<i4", "<i8", 0, "|b1", "<f2", "<f8", "<u4", "<u8", "<c8", "<c16", 0};
 
-/* Add what is in a tensor to the description and to the bytes; 0 if it is no tensor of numbers on the CPU. */
+/* Append a tensor to the description and its bytes to the data; 0 if it is not a numeric tensor on the CPU. */
 static int put_tensor(Buffer *head, Buffer *data, const char *input, Pointer value) {
   int type = 0;
   size_t elements = 0, bytes = 0;
@@ -883,7 +883,7 @@ static void keep_values(int64_t key, const char *const *names, Pointer const *in
   free(head.text); free(data.text);
 }
 
-/* One call from its start to its end. */
+/* State of a call between enter and leave. */
 typedef struct {
   Session *session;
   void *caller;
@@ -892,7 +892,7 @@ typedef struct {
   int64_t count, began_ns, start_ns, pool_ns, masks, ones;
 } Call;
 
-/* Words of eight bytes, not bytes: this is done to every inspected input. */
+/* Hashes words of eight bytes, which is faster than single bytes: every inspected input is hashed. */
 static uint64_t content_hash(const unsigned char *data, size_t n) {
   uint64_t hash = SEED, word;
   for (; n >= 8; data += 8, n -= 8) { memcpy(&word, data, 8); hash = (hash ^ word) * 1099511628211ULL; hash ^= hash >> 29; }
@@ -1007,7 +1007,7 @@ static void leave(Call *call, const char *const *names, Pointer const *inputs, s
         s->pool_ns = -1;
       }
       if (!failed && n && values[COUNT] <= most_values) keep_values(row->key, names, inputs, n, outputs, n_outputs);
-      int next = call->count < WHOLE || call->count % SAMPLED == SAMPLED - 1;  /* will be inspected */
+      int next = call->count < WHOLE || call->count % SAMPLED == SAMPLED - 1;  /* the next call will be inspected */
       s->n_returned = 0;
       s->returned_by = call->count;
       for (size_t i = 0; next && !failed && i < n_outputs && s->n_returned < MOST_RETURNED; i++) {
@@ -1033,7 +1033,7 @@ static Pointer run(Pointer session, Pointer run_options, const char *const *name
   return status;
 }
 
-/* Asynchronous calls, which end in another thread. */
+/* Asynchronous calls, which end in other threads. */
 
 typedef void (*Callback)(void *, Pointer *, size_t, Pointer);
 typedef struct { Library *library; Call call; Callback callback; void *data; } Pending;
@@ -1063,7 +1063,7 @@ static Pointer run_async(Pointer session, Pointer run_options, const char *const
   return status;
 }
 
-/* Calls with inputs that were bound before. */
+/* Calls with bound inputs. */
 
 static Binding *binding_of(Pointer binding, int create) {
   for (Binding *each = lib->bindings; each; each = each->next) if (each->binding == binding) return each;
@@ -1121,7 +1121,7 @@ static Pointer run_bound(Pointer session, Pointer run_options, Pointer binding) 
   return status;
 }
 
-/* The door. */
+/* Replacement of the function table. */
 
 static int is_writable(uintptr_t address) {
   char line[512], rights[8];
@@ -1134,7 +1134,7 @@ static int is_writable(uintptr_t address) {
   return found;
 }
 
-/* The functions of each library's table: they note which one it is, and call those above. */
+/* The functions in each library's table: they set lib, and call the functions above. */
 #define ENTRY(n, type, function, parameters, arguments)       \
   static type function##_##n parameters {                     \
     Library *before = lib;                                    \
@@ -1221,7 +1221,7 @@ static void **own_api(Library *library, uint32_t number) {
   if (api && !library->table && !off) {
     Library *before = lib;
     lib = library;
-    lib->table = api;  /* all versions share one */
+    lib->table = api;  /* all API versions share one table */
     replace(api);
     started();
     lib = before;
@@ -1232,7 +1232,7 @@ static void **own_api(Library *library, uint32_t number) {
 
 typedef struct { char best[4096]; const char *caller; size_t folder; int rank; } Search;
 
-/* Choose the library that the caller would have got: itself, one next to it, else the first. */
+/* Choose the library whose function the caller would have called: its own, one in its folder, else the first. */
 static int look(struct dl_phdr_info *info, size_t size, void *data) {
   Search *search = data;
   const char *path = info->dlpi_name, *file = path ? strrchr(path, '/') : 0;
@@ -1242,7 +1242,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
   if (!library) return 0;
   void *found = dlsym(library, "OrtGetApiBase");
   Dl_info of;
-  /* A library that only needs ONNX Runtime finds the function in another one. */
+  /* A library that only links to ONNX Runtime has no such function of its own. */
   int has = found && dladdr(found, &of) && of.dli_fname && !strcmp(of.dli_fname, path);
   dlclose(library);
   if (!has) return 0;
@@ -1253,7 +1253,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
   return 0;
 }
 
-/* Return the library that gave a table, a new one if it was not seen before; 0 if it is not followed. */
+/* Return the entry of a library, a new one at its first call; 0 if the library is not recorded or changed. */
 static Library *library_of(Base *found, const char *path) {
   int number = 0, minor = 0;
   for (Library *each = libraries; each < libraries + n_libraries; each++) if (each->real == found) return each;
@@ -1262,7 +1262,7 @@ static Library *library_of(Base *found, const char *path) {
   int known = sscanf(version, "%d.%d", &number, &minor) == 2 && (number > 1 || minor >= 8);
   if (!known || !(record || apply) || n_libraries == LIBRARIES || strstr(path, "pybind")) return 0;
   Library *fresh = &libraries[n_libraries], *before = lib;
-  char *folder = realpath(path, 0);  /* as the system maps it */
+  char *folder = realpath(path, 0);  /* as in /proc/self/maps */
   if (folder) *strrchr(folder, '/') = 0;
   fresh->real = found; fresh->base = BASES[n_libraries]; fresh->version = version; fresh->home = folder ? folder : "";
   fresh->minor = number > 1 ? 1 << 20 : minor;

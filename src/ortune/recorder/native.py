@@ -1,4 +1,4 @@
-"""The recorder for programs other than Python: one C file, compiled here and loaded by LD_PRELOAD."""
+"""Recorder for programs other than Python: one C file, compiled on this machine and loaded by LD_PRELOAD."""
 
 from __future__ import annotations
 

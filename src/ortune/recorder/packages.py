@@ -1,4 +1,4 @@
-"""Finds the installed package of a source file."""
+"""Names and versions of the installed packages to which source files belong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_BYTES = 8 << 20
 
 
 class Packages:
-    """Names and versions of packages, read from the metadata next to their files."""
+    """Cache of the names and versions of packages, read from the metadata next to their files."""
 
     def __init__(self) -> None:
         self._of_site: dict[str, dict[str, tuple[str, str]]] = {}

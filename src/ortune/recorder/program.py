@@ -22,7 +22,7 @@ from ortune.records import Recording
 def record(
     command: Sequence[str], *, duration_s: float = math.inf, with_inputs: int = 0, given: Mapping[str, str]
 ) -> Recording:
-    """Run a program to its end, and return its use of ONNX Runtime.
+    """Run a program to its end, and return the recording of its use of ONNX Runtime.
 
     Args:
         command: Program and arguments.
@@ -75,7 +75,7 @@ def record(
 
 
 def exit_code(recording: Recording) -> int:
-    """Return the program's exit code, or 3 if it succeeded but a process was missed."""
+    """Return the program's exit code, or 3 if it succeeded but a process was not recorded."""
     code = recording.code
     if recording.ended_by == "duration" and code == SIGNALLED + signal.SIGTERM:
         code = 0  # as requested

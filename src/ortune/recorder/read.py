@@ -1,4 +1,4 @@
-"""Reads the logs of a program's processes."""
+"""Reads the logs of a program's processes into one recording."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """The events of one process, and its counters.
+    """The events and counters of one process.
 
     Attributes:
         name: File name of the log, without suffix.
@@ -63,7 +63,7 @@ class Log:
 
 @dataclass(slots=True, kw_only=True)
 class ProgramRecording:
-    """The recordings of all processes.
+    """The merged recordings of all processes of a program.
 
     Attributes:
         homes: Folders of ONNX Runtime, by process id.
@@ -164,7 +164,7 @@ class _Reader:
     def sessions(
         self, parent: int, known: Mapping[tuple[int, int], RecordedSession]
     ) -> Iterator[RecordedSession]:
-        """Yield the sessions, including those inherited by a fork."""
+        """Yield the sessions of the process, including those inherited by a fork."""
         rows: dict[int, list[RecordedCalls]] = {}
         ends: dict[int, int] = {}
         cpus: dict[int, Placed] = {}

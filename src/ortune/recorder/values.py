@@ -1,4 +1,4 @@
-"""Recorded values of calls: their inputs and outputs."""
+"""Inputs and outputs of recorded calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallValues:
-    """The values of one call.
+    """Inputs and outputs of one call.
 
     Attributes:
         row: Number of the call's row in the log of its process.
@@ -38,7 +38,7 @@ class CallValues:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The model and a digest of the inputs, equal for equal calls of different runs."""
+        """The model and a digest of the inputs; the same for equal calls of different runs."""
         digest = hashlib.sha256()
         for name, value in sorted(self.inputs.items()):
             digest.update(f"{name} {value.dtype.str} {value.shape} ".encode())

@@ -31,7 +31,7 @@ AGAIN_S = 0.5
 UNSEEN_S = 0.03
 """Seconds in which a process with NumPy can load, use and unload ONNX Runtime unnoticed."""
 UNSEEN_BEFORE_S = 0.25
-"""The same for a process that has not loaded NumPy yet."""
+"""Seconds in which a process without NumPy can load NumPy and ONNX Runtime, and use and unload them unnoticed."""
 MOST_SCANNED_BYTES = 2 << 30
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _PACKAGES = ("-packages/", "/site-packages/")
@@ -82,7 +82,7 @@ class ObservedProcess:
 
 
 class ProcessWatch:
-    """The processes of one program.
+    """Observer of the processes of one program.
 
     Args:
         root: Id of its first process.
@@ -151,7 +151,7 @@ class ProcessWatch:
         return {int(path.stem) for path in self.folder.glob("*.loading")}
 
     def missed(self, homes: Mapping[int, tuple[str, ...]]) -> tuple[MissedProcess, ...]:
-        """Return the processes that use ONNX Runtime and did not report.
+        """Return the processes that use ONNX Runtime but wrote no log.
 
         Args:
             homes: Folders of the recorded ONNX Runtime libraries, by process id.
@@ -185,7 +185,7 @@ class ProcessWatch:
         return tuple(found)
 
     def _is_shut(self, process: ObservedProcess) -> bool:
-        """Return whether the recorder cannot enter a Python process."""
+        """Return whether a Python process cannot load the recorder."""
         return self._reason(process, True) in _SHUT
 
     def _reason(self, process: ObservedProcess, shared: bool) -> MissedReason:
@@ -285,7 +285,7 @@ def _look_at(process: ObservedProcess) -> bool:
         words = (place / "cmdline").read_bytes()[:4096].decode("utf-8", "backslashreplace").split("\0")
         argv = tuple(words[:-1])
         if (executable, argv) != (process.executable, process.argv):
-            process.mapped.clear()  # these belong to the program that it replaced
+            process.mapped.clear()  # these belong to the previous program of the process
         process.executable, process.argv = executable, argv
         process.environment = _environment((place / "environ").read_bytes())
         for line in (place / "maps").read_text(encoding="utf-8", errors="backslashreplace").splitlines():

@@ -20,7 +20,7 @@ _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeRun:
-    """One run of a program.
+    """Result of one run of a program.
 
     Attributes:
         wall_ns, cpu_ns: Duration, and CPU time of all processes that were waited for.
@@ -69,7 +69,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], scratch: Path, *
 
 
 class CpuShareMeter:
-    """Measures the CPU time of other programs from the object's creation on."""
+    """Meter of the CPU time that other programs use, from its creation on."""
 
     def __init__(self) -> None:
         self._before = read_sensors()
