@@ -225,7 +225,7 @@ class Applier:
         self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, number: int, digest: str,
         resetting: bool,
     ) -> Any:  # fmt: skip
-        """Create a session with its changes, or share an existing one; create it unchanged if preparing the changes fails."""
+        """Create a session with its changes, or share an existing one; unchanged if preparing the changes fails."""
         change = self.changes[number]
         try:
             held = self.hold(session, number, original, (args, kwargs))

@@ -554,7 +554,7 @@ class Recorder:
         active: int,
         result: Any,
     ) -> None:
-        """Add the inspection of a call (if any) and the CPU time of its thread pool to its row; keep references to its outputs."""
+        """Add a call's inspection (if any) and its thread pool's CPU time to its row; keep references to outputs."""
         ints = self.ints
         after_ns = cpu_ns(state.tids)
         alone = active == 1 and state.active == 0
