@@ -70,11 +70,10 @@ def outputs_difference(
         NewModelFailed: The written model does not run.
     """
     line(messages.Remark(code="comparing-outputs"))
-    # Inputs that both models take: they are settled on the source, and paired by name with the written
-    # model's.
+    # Inputs that both models accept: they are found for the source, and matched by name with the written model.
     find_checked_inputs(baseline, UNLIMITED, line, limit_s=limit_s)
     check_against_float64(baseline, MOST_S, line)
-    # What the optimiser alone makes of the source is nothing to hold a model against.
+    # Outputs that the optimiser makes wrong are no reference.
     output_check.step_down(baseline)
     side = baseline.side
     base = baseline.arm(BASE)
@@ -91,7 +90,7 @@ def outputs_difference(
         raise NewModelFailed(trial)
     difference = output_check.difference(baseline, trial, rewritten=specs)
     if not difference.ok:
-        # Before a rewrite is blamed: does the model give the same twice?
+        # Before a rewrite is blamed, check whether the model gives the same outputs twice.
         again = baseline.executor.trial(base, runs=0, keep_outputs=True)
         output_check.notice_randomness(baseline, baseline.require_measured(base, again))
         difference = (
@@ -104,7 +103,7 @@ def outputs_difference(
         return difference
     level = level_of(side.plan)
     if level_of(asked) == level:
-        return difference  # another setting made it right
+        return difference  # another level gave the right outputs
     own = baseline.executor.trial(
         replace(new, plan=merge(Plan(settings=dict(settings)), asked)), runs=0, keep_outputs=True
     )

@@ -19,7 +19,7 @@ from ortune.targets.turns import ALONE, Turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """What a trial runs: a plan for a model on a runtime, with feeds."""
+    """The configuration of a trial: a plan for a model on a runtime, with feeds."""
 
     name: str
     plan: Plan

@@ -1,4 +1,4 @@
-"""What is known about the outputs of a base: whether they are finite, and whether they are right."""
+"""Known facts about the outputs of a base: whether they are finite, and whether they are right."""
 
 from __future__ import annotations
 

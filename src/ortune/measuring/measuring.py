@@ -59,9 +59,9 @@ class Measuring:
 
     ==============================  ============================================================================
     ``Measuring(...)``              ``side``, ``work`` as proposed, ``executor``, ``limits``, ``comparer``
-    ``settle``                      ``work`` and ``refs`` that run, ``lowered``; ``check.levels``, ``check.folder``
-    ``first_run.settle``            ``check.nonfinite``, ``check.level_check``; ``alerts``
-    ``right_outputs.question_right``  ``check.exact``
+    ``find_inputs``                 ``work`` and ``refs`` that run, ``lowered``; ``check.levels``, ``check.folder``
+    ``output_check.check_level``    ``check.nonfinite``, ``check.level_check``; ``alerts``
+    ``check_against_float64``       ``check.exact``
     ``output_check.step_down``      a replaced ``side`` and ``check.wrong_plan``, if its level has wrong outputs
     ``run_pilot.run_pilot``         ``pilot`` with the first trial and the length of a trial, ``executor.timing``,
                                     ``executor.most_alive``; ``comparer.moments``; ``findings``

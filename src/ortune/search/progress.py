@@ -1,4 +1,4 @@
-"""What fits into a budget, and the progress of the race."""
+"""Number of plans that fit in a budget, and progress of the race."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Locates the first divergence of two models: both record every value, which are matched and compared."""
+"""Locates the first divergence of two models: records all values of both, matches the values, and compares them."""

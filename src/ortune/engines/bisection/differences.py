@@ -29,7 +29,9 @@ SHOWN = 0.05
 OWN_MOVES = 32.0
 """Factor on a value's response to one rounding step in its inputs, since intermediate sums are rounded too."""
 GRID_MOVES = 4.0
-"""This factor for values after a quantization, where a few elements that round to the next step cause the response."""
+"""Value of ``OWN_MOVES`` for values after a quantization, where a few elements that round to the next step cause the
+response.
+"""
 MOST_MOVES = 0.1
 """Limit on the relative L2 attributed to rounding, unless a value responds nearly as much to one rounding step."""
 STEPS_ONCE, STEPS_EACH = 0.25, 0.75
@@ -86,7 +88,7 @@ def compare_pairs(
         mine, theirs, node = seen_a[name], seen_b[pair.b], makers[name]
         alike_in_shape = mine.shape == theirs.shape or pair.sorted
         grid, grid_b = scales[0].get(name), scales[1].get(pair.b)
-        # ONNX Runtime makes uint8 of int8: the same values, with another integer for zero.
+        # ONNX Runtime converts int8 to uint8: the same values, with another integer for zero.
         zero, zero_b = zero_of(grid, mine.onnx_type), zero_of(grid_b, theirs.onnx_type)
         distance = FARTHEST
         if alike_in_shape:
@@ -94,15 +96,15 @@ def compare_pairs(
         if name in moved and moved[name].shape == mine.shape:
             compared.moves[name] = relative_l2(mine, moved[name], zero=zero)
         own = compared.moves.get(name, 0.0)
-        # What the types can hold, and what a move of the inputs by one step of rounding does to this very value: a
-        # limit that is the same for all values would be too strict behind a Softmax and too lax behind a Relu.
+        # The precision of the types, and the response of this value to one rounding step in the inputs: a common
+        # limit for all values would be too strict after a Softmax and too lax after a Relu.
         limit = max(rounding_l2(mine, theirs), _explained(own, behind_grid=name in behind))
         equal = distance <= limit or (alike_in_shape and _zeros_that_move(mine, theirs, moved.get(name)))
         steps: GridSteps | None = None
         worst: SliceError | None = None
         if mine.shape == theirs.shape and distance > 0.0 and not pair.sorted:
             apart = _steps(mine, theirs, grid, grid_b)
-            # On one grid whole steps are counted: relative errors say nothing of values that have few steps.
+            # On one grid whole steps are counted: relative errors are meaningless for values with few steps.
             if apart is not None:
                 equal = explained_by_rounding(apart, 1)
                 compared.steps[name] = apart
@@ -112,16 +114,15 @@ def compare_pairs(
                     share=apart.share,
                     same=round(apart.most) <= 1,
                 )
-            # One channel that is wrong among hundreds moves the whole by next to nothing, and is the answer all the
-            # same.
+            # One wrong channel among hundreds hardly changes the whole value, but is still the result.
             elif family(mine.onnx_type) == "float":
-                # An error of one channel in 256 is a sixteenth of itself in the whole.
+                # An error of one channel in 256 is a sixteenth as large in the whole value.
                 worst = _worst_slice(mine, theirs)
                 equal = equal and (worst is None or worst.relative_l2 <= max(SHOWN, OWN_MOVES * own))
             elif name in exact:
                 equal = False
             elif not equal:
-                equal = differing_share(mine, theirs) <= DIFFERING_SHARE  # one that was rounded the other way
+                equal = differing_share(mine, theirs) <= DIFFERING_SHARE  # some may be rounded otherwise
         compared.values[name] = ValuePair(
             a=name,
             b=pair.b,
@@ -146,7 +147,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
     The result is limited so that faults remain detectable: for a large response to three times this response.
     """
     if own >= FARTHEST:
-        return 0.0  # of zeros, which have no measure of their own
+        return 0.0  # zeros have no scale of their own
     most = max(MOST_MOVES, rounding.FORGIVEN * own)
     # Example: a value that moves by 0.001 may be 0.032 apart, and 0.004 behind a grid.
     return min((GRID_MOVES if behind_grid else OWN_MOVES) * own, most)
@@ -154,7 +155,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
 
 def _zeros_that_move(mine: ValueStatistics, theirs: ValueStatistics, moved: ValueStatistics | None) -> bool:
     """Return whether a value is all zeros in A, and differs in B by no more than rounding of the inputs explains."""
-    # Zeros have no relative distance: how much they become is compared instead.
+    # Zeros have no relative distance, so the size of the result is compared.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
         return False
     return theirs.figures[0] <= OWN_MOVES * moved.figures[0]

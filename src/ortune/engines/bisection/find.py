@@ -63,7 +63,7 @@ class BisectedSide:
         """
         if not self.optimised:
             return self.as_file()
-        # The tool saves each level by itself, so the level is no setting of its session.
+        # The tool saves each level separately, so the level is not a setting of its session.
         settings = {k: v for k, v in self.resolved.plan.settings.items() if k != LEVEL.name}
         tool = ToolProcess(
             runtime=self.runtime,

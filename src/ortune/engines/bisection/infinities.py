@@ -119,7 +119,7 @@ class Infinities:
             behind = self._behind(node, value, signs)
             computed = [(v, s) for v, s in behind if v.producer() is not None and stored(v) is None]
             waiting += computed
-            # A node that makes NaN of finite numbers has no infinities behind it.
+            # A node that computes NaN from finite numbers has no infinities in its operands.
             if not computed and (signs is not None or behind):
                 kind: InfinityKind = "" if behind else self._kind(node, value)
                 yield Origin(value=value, node=node, kind=kind, given=bool(behind))
@@ -130,7 +130,7 @@ class Infinities:
         if data is not None and data.n_nan:
             return None
         signs = frozenset() if numbers is None else numbers.signs
-        # Minus infinity may be a mask that is meant: where both signs occur, plus infinity is the one to explain.
+        # Minus infinity may be an intended mask: if both signs occur, plus infinity must be explained.
         return signs & {1} or signs
 
     def _behind(self, node: ir.Node, value: ir.Value, signs: Signs | None) -> list[tuple[ir.Value, Signs]]:
@@ -143,7 +143,7 @@ class Infinities:
         if is_op(node, *_ELEMENTWISE) and (exact := self._at_its_places(value, signs, operands)) is not None:
             return exact
         if signs is None and is_op(node, "Softmax", "LogSoftmax"):
-            # One plus infinity makes a row NaN. Minus infinity is 0 in the result, unless the whole row holds it.
+            # One plus infinity makes a row NaN. Minus infinity becomes 0 in the result, unless the whole row is.
             signs = frozenset({1}) if any(1 in numbers.signs for _, numbers in operands) else None
         if signs is None or not is_op(node, *_KEEPS_SIGN, "Softmax"):
             return [(v, numbers.signs) for v, numbers in operands]
@@ -175,7 +175,7 @@ class Infinities:
             return "division-by-zero"
         if is_op(node, *_DIVISOR):
             return self._divided(self._numbers(value), self._numbers(node.inputs[_DIVISOR[node.op_type]]))
-        # A normalization divides, too. What reads no float, such as ConstantOfShape, is told the infinity.
+        # A normalization divides, too. An operator without float inputs, such as ConstantOfShape, gets the infinity.
         floats = any(n is not None and family(n.onnx_type) == "float" for _, n in operands)
         computes = is_op(node, "Cast") or (floats and "Norm" not in node.op_type and node.op_type != "Atanh")
         return "overflow" if computes else ""

@@ -72,8 +72,7 @@ class Keying:
                 prints.outputs(node, own)
             fixed = all(v is None or str(v.name) in keys.fixed for v in node.inputs) and not is_random(node)
             for value in node.outputs:
-                # One key for both sides, though they are computed differently: what lies behind them is then
-                # alike again.
+                # One key for both sides, although they are computed differently, so later values can have equal keys.
                 if str(value.name) in paired:
                     prints.digests[value] = digest("pair", paired[str(value.name)])
                 if fixed and own is not None:

@@ -72,14 +72,14 @@ def match(
         seen_b: Statistics of B's values, by name.
         outputs: Maps each output and input name of A to the corresponding name of B.
     """
-    # The surest ways come first, since a pair is never undone: what the interfaces tie, what is computed alike, equal
-    # names, equal elements. Only then what must be concluded: from the nodes around it, and from how near it lies.
+    # The most certain methods come first, since a pair is never undone: interfaces, equal computation, equal names,
+    # equal elements. Then pairs are inferred from the surrounding nodes and from distances.
     matching = _Matching(seen_a, seen_b, *(_makers(side) for side in (a, b)))
     for mine, theirs in outputs.items():
         if matching.comparable(mine, theirs):
             matching.take(mine, theirs, "name")
     names = [str(v.name) for node in a.nodes for v in node.outputs if v.name in seen_a]
-    # Inputs of B under the names that A's have, or nothing behind them would have a key in common.
+    # Inputs of B get A's names, or no later values would have equal keys.
     called = {theirs: mine for mine, theirs in outputs.items()}
     sides = Keying(a, {str(v.name): str(v.name) for v in a.graph.graph.inputs}), Keying(b, called)
     keys = matching.by_key(names, sides)
@@ -89,7 +89,7 @@ def match(
         matching.by_elements(name)
     keys = matching.by_key(names, sides, keys)
     joined = {mine: theirs for mine, theirs in outputs.items() if mine not in seen_a}
-    # What is behind a node that differs is told by its key once that node is paired.
+    # Values after a differing node have equal keys once that node is paired.
     for _ in range(MOST_ROUNDS):
         if not _by_structure(a, b, matching, joined, keys, most=1):
             break
@@ -116,7 +116,7 @@ class _Matching:
         self.makers_a, self.makers_b = makers_a, makers_b
         self.pairs: dict[str, Pair] = {}
         self.taken: set[str] = set()
-        self.differing: dict[str, str] = {}  # pairs that are not computed in one way
+        self.differing: dict[str, str] = {}  # pairs that are computed differently
         self._by_size: dict[int, list[str]] = defaultdict(list)
         for name, value in seen_b.items():
             self._by_size[value.size].append(name)
@@ -156,8 +156,8 @@ class _Matching:
         """
         if keys_before is not None:
             mine, others = (keys.digests for keys in keys_before)
-            # A pair that is computed otherwise on either side gets one key for both from here on: what lies behind it
-            # is then alike again, and its difference is not that of everything after it.
+            # A pair that is computed differently on both sides gets one common key from now on, so later values can
+            # have equal keys.
             unlike = (p for p in self.pairs.values() if p.a not in mine or mine[p.a] != others.get(p.b))
             self.differing |= {pair.a: pair.b for pair in unlike}
         keys_a = sides[0].keys({mine: mine for mine in self.differing})
@@ -186,8 +186,8 @@ class _Matching:
         mine = self.seen_a[name]
         if name in self.pairs or mine.size < FEWEST or _flat(mine):
             return
-        # Figures first, elements only of what these do not rule out: of thousands of values few are of one size and
-        # alike.
+        # Statistics first, and elements only if these do not exclude a match: few of thousands of values have one
+        # size and similar statistics.
         near = [
             other
             for other in self._by_size[mine.size]
@@ -196,7 +196,7 @@ class _Matching:
         distances = {other: self._distance(name, other) for other in near[:MOST_COMPARED]}
         same = {other: distance for other, distance in distances.items() if distance is not None}
         if same:
-            # Views and copies have the same elements: then that which is made alike, in the order of the nodes.
+            # Views and copies have the same elements: values of the same operator are preferred, in node order.
             def less_like(other: str) -> tuple[bool, float, bool, bool]:
                 made_alike = self.makers_a[name] == self.makers_b[other]
                 return not self.fits(name, other), same[other], other != name, not made_alike
@@ -224,7 +224,7 @@ class _Matching:
         if not distances or len(distances) > MOST_COMPARED:
             return False
         best = min(distances, key=lambda other: distances[other])
-        # Several values may carry one number on in another type: these are one rival together, not rivals.
+        # Several type conversions of one value count as one rival.
         limit = min(NEAR_ENOUGH, RIVAL * distances[best])
         rivals = {roots.get(other, other) for other, distance in distances.items() if distance <= limit}
         if distances[best] > NEAR_ENOUGH or rivals != {roots.get(best, best)}:
@@ -301,7 +301,7 @@ def _by_structure(
         return partners.get(name) or partners.get(roots_a.get(name, ""))
 
     def same_input(mine: ir.Value | None, theirs: ir.Value | None) -> bool:
-        # An input that may be left out, and is a constant on one side alone.
+        # An optional input that is a constant on one side only.
         if mine is None:
             return theirs is None or _is_stored(theirs, keys_b)
         if theirs is None:
@@ -330,7 +330,7 @@ def _by_structure(
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
         """Return the most similar unmatched node of B with matching inputs; with ``same``, of the same operator."""
-        # Only readers of one counterpart are looked at, so that a pass takes as long as the graph has edges.
+        # Only readers of one counterpart are considered, so a pass takes time proportional to the number of edges.
         starts = [name for v in node.inputs if (name := counterpart(v)) is not None]
         fitting = []
         for other in readers[starts[0]] if starts else ():
@@ -357,13 +357,13 @@ def _by_structure(
         names = [str(v.name) for v in node.outputs if v.name in matching.seen_a]
         was = len(matching.pairs)
         if any(name not in matching.pairs for name in names):
-            # The same operator first, then the same name, and any operator last: what was exchanged for another
-            # operator is told by its inputs alone.
+            # The same operator first, then the same name, and any operator last, for nodes that another operator
+            # replaced.
             join(node, partner(node, same=True), same=True)
             for name in names:
                 matching.by_equal_name(name, NAMED_NEAR)
             join(node, partner(node, same=False), same=False)
-        # What was just paired is a counterpart for the nodes after it in the same pass.
+        # A new pair is used for later nodes in the same pass.
         partners |= {name: matching.pairs[name].b for name in names if name in matching.pairs}
         count += len(matching.pairs) > was
         if count == most:

@@ -38,8 +38,8 @@ def narrowed(
         seen_b: Statistics of B's values, by name.
         apart: Relative L2 distance of the values of ``pair``.
     """
-    # B first: where B still makes A's value on the way, what is between that and its own result is the whole
-    # difference; and the other way round.
+    # If B still computes A's value, the nodes between that value and B's result are the whole difference; and the
+    # reverse for A.
     behind = _behind(others, seen_b, seen_a[pair.a], pair.limit)
     behind = behind or _first_inexact(others, seen_b, [(seen_a[p.a], p.limit) for p in inputs], apart)
     if behind:
@@ -53,7 +53,7 @@ def _behind(
     nodes: list[ir.Node], values: Mapping[str, ValueStatistics], wanted: ValueStatistics, limit: float
 ) -> list[ir.Node]:
     """Return the nodes that follow the node with this result; [] if no node has it."""
-    # The last node makes the result itself.
+    # The last node computes the result itself.
     for node in nodes[:-1]:
         if any(distance <= limit for distance in _distances(node, values, wanted)):
             into = {node, *paired_before(node.inputs, set())[1]}

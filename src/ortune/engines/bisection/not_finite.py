@@ -143,7 +143,7 @@ def _given_behind(
                 return _Given(name=str(value.name), onnx_type="", n_nan=n_nan, n_inf=n_inf, fed=True)
             continue
         producer, data = value.producer(), values.get(str(value.name))
-        # A value that was not looked at may hold some, so the way goes on through it.
+        # A value that was not observed may contain some, so the search continues through it.
         if producer is not None and (data is None or data.n_nan or (data.n_inf and not nan_alone)):
             waiting += [v for v in producer.inputs if v is not None]
     return None

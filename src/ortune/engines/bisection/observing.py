@@ -117,7 +117,7 @@ class ValueObserver:
         for file in (path, folder / f"{path.name}.data"):
             file.unlink(missing_ok=True)
         if not isinstance(outcome, Measured):
-            # A value that cannot be given out takes those of its part with it.
+            # A value that cannot be an output makes all values of its part unobservable.
             half = len(names) // 2
             self._failures += 1
             if self._failures > MOST_FAILURES:
@@ -190,7 +190,7 @@ def _sizes(running: ObservedGraph) -> dict[ir.Node, int]:
         node_cost for node_cost in cost.costs(running.graph, shapes, whole).nodes if not node_cost.inside
     ]
     nodes = list(running.graph.graph)
-    if len(counted) != len(nodes):  # functions were written out
+    if len(counted) != len(nodes):  # functions were inlined
         return {}
     return {
         node: node_cost.bytes_written

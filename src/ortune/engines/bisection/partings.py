@@ -24,7 +24,7 @@ from ortune.records import GridDifference, Parting, ValuePair, WeightFault
 BREAK = 4.0
 """Least ratio of a result's difference to that of differing inputs at a break, which must also reach ``SHOWN``."""
 FAULTY_BREAK = 2.0
-"""This ratio if a weight of the node is faulty on one side."""
+"""Value of ``BREAK`` if a weight of the node is faulty on one side."""
 DECISIVE_SHARE = 0.25
 """Fraction of the largest divergence that the decisive place must reach."""
 _JUMPING = op_set("ArgMax ArgMin Ceil Floor NonMaxSuppression Round Sign TopK")
@@ -64,14 +64,14 @@ def partings(
         into_b, before_b = paired_before(theirs.inputs, set(by_b))
         inputs = {p.a: p for p in (*(values[n] for n in into), *(by_b[n] for n in into_b))}
         weights = _weights([node, *before], [theirs, *before_b])
-        # A difference that the inputs explain came from upstream; only what grows here is a place of its own.
+        # A difference that the inputs explain came from upstream; only growth at this node is a separate place.
         goes_in = tuple(inputs.values())
-        # The side that quantizes more often on the way rounds more often, and decides how many steps are rounding.
+        # The side with more quantizations rounds more often, and determines how many steps rounding explains.
         several = max(map(_quantizations, ([node, *before], [theirs, *before_b])))
         if not _diverges(pair, node, goes_in, compared, faulty=bool(weights), quantizations=several):
             continue
         if _is_reconverged([v for v in node.outputs if str(v.name) == pair.a], values):
-            continue  # a step on another way to the same values
+            continue  # both sides compute the same values in different ways
         after, before_it = _worst(pair), max(map(_worst, goes_in), default=0.0)
         whole = min(_whole(pair), 1.0)
         out_of_range = (
@@ -123,7 +123,7 @@ def _diverges(
     equal, whole = all(p.equal for p in inputs), max(map(_whole, inputs), default=0.0)
     if pair.shape_b is not None:
         return equal
-    # How much a node enlarges a small move of what goes in, as measured on A. Growth up to there is its nature.
+    # The factor by which the node enlarges a small change of its inputs, measured on A. Such growth is normal.
     moved_in = max((moves.get(p.a, 0.0) for p in inputs), default=0.0)
     own = max(1.0, moves.get(pair.a, 0.0) / moved_in) if moved_in else 1.0
     if equal:
@@ -131,7 +131,7 @@ def _diverges(
     rounded = family(pair.onnx_type) != "float" and pair.steps is None
     if node.op_type in _JUMPING or rounded:
         return False
-    # Beyond 1 nothing is left of a value, so no growth is told from there.
+    # Beyond 1 the values are unrelated, so growth is meaningless.
     after = min(_whole(pair), 1.0)
     before = FAULTY_BREAK * whole if faulty else BREAK * own * max(map(_worst, inputs), default=0.0)
     return after > max(SHOWN, before)
@@ -154,7 +154,7 @@ def decisive_first(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Part
     def size(place: Parting) -> float:
         return 1.0 if place.after is None else min(1.0, place.after)
 
-    # Relative to the farthest: in a network whose values all tremble a little, the first tremble is no cause.
+    # Relative to the largest, since in a network with small differences everywhere the first is not the cause.
     farthest = max(map(size, places))
     large = [place for place in places if size(place) >= DECISIVE_SHARE * farthest]
     decisive = next((place for place in large if place.weights or place.clipped), large[0])
@@ -209,7 +209,7 @@ def _is_reconverged(results: Sequence[ir.Value], values: Mapping[str, ValuePair]
                 if pair is None and result not in visited:
                     visited.add(result)
                     waiting.append(result)
-    # Nothing compared behind it shows nothing: that is no healing.
+    # Without a compared value downstream it is unknown whether the values are equal again.
     return met
 
 

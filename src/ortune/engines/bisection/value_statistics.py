@@ -79,10 +79,10 @@ def sample_value(value: StoredValue, sample: Path) -> ValueStatistics | None:
             sizes += float(np.abs(finite).sum())
             total += float(finite.sum())
             low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-    # Evenly spaced, and so the same elements of two values of one shape.
+    # Evenly spaced, so the samples of two values of one shape have the same elements.
     step = max(1, -(-array.size // KEPT))
     np.save(sample, np.ascontiguousarray(array.reshape(-1)[::step]), allow_pickle=False)
-    # Nothing finite was met: the limits are still as they began.
+    # No element was finite: minimum and maximum still have their initial values.
     none = math.inf in (low, -high)
     return ValueStatistics(
         onnx_type=value.onnx_type,
@@ -117,7 +117,7 @@ def relative_l2(
         zero: The integer that represents zero.
         zero_b: The integer that represents zero in B; None if it equals ``zero``.
     """
-    # B's integers as if its zero were A's.
+    # B's integers, shifted to A's zero point.
     old, new = a.values(), b.values() + (0.0 if zero_b is None else zero - zero_b)
     if old.size != new.size:
         return FARTHEST
@@ -131,9 +131,9 @@ def relative_l2(
         return FARTHEST
     with np.errstate(over="ignore"):
         error = float(np.linalg.norm(new[finite] - old[finite]))
-        # Of what the integers stand for, not of the integers.
+        # Of the represented numbers, not of the integers.
         norm = float(np.linalg.norm(old[finite] - zero))
-    # Before the norm is asked for: zeros that stayed zeros are equal.
+    # Before the norm is computed: zeros that stayed zeros are equal.
     if error == 0.0:
         return 0.0
     return FARTHEST if norm == 0.0 or not math.isfinite(error) else min(FARTHEST, error / norm)
@@ -208,7 +208,7 @@ def in_steps(a: ValueStatistics, b: ValueStatistics, step: float, moved: float =
     apart = np.abs(new - old) / step
     if not np.isfinite(apart).all():
         return None
-    # Not the largest: one element in a million may be rounded over a step, and does not make the value wrong.
+    # Not the largest: one element in a million may be rounded by a whole step without making the value wrong.
     typical = worst = float(np.sqrt((apart**2).mean()))
     if a.whole and b.whole and a.shape == b.shape:
         squares = (apart**2).reshape(a.shape)

@@ -42,7 +42,7 @@ def _fault(
     elif not _reads_quantized(node):
         return
     elif onnx_type == "int32" and array.ndim <= 1:
-        # A bias: its scale is given by those of the input and the weight, so it may not fit.
+        # A bias: its scale is determined by those of the input and the weight, so its values may be saturated.
         limits = np.iinfo(np.int32)
         n, size, kind = int(((array == limits.min) | (array == limits.max)).sum()), array.size, "saturated"
         faulty = n > 0
@@ -76,7 +76,7 @@ def _coarse_channels(array: np.ndarray, node: ir.Node) -> tuple[int, int]:
     # Output channels come first in the filters of a convolution, and last in a matrix.
     axis = 0 if "Conv" in node.op_type or array.ndim > 2 else array.ndim - 1
     rest = tuple(i for i in range(array.ndim) if i != axis)
-    # What stands for zero: uint8 weights lie around 128.
+    # The zero point: uint8 weights are around 128.
     middle = 0 if array.dtype.kind == "i" else 128
     widest = np.abs(array.astype(np.int32) - middle).max(axis=rest)
     channels = int(widest.size)

@@ -129,7 +129,7 @@ def unexpectedly_fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[
 
 def other_sizes(size: int) -> tuple[int, ...]:
     """Return other sizes to try for a dynamic axis, the most informative first: double, half, and slightly larger."""
-    # Odd and even ones: of 8 these are 17, 4, 10 and 9, which no stride of a model divides all.
+    # Odd and even sizes: for 8 these are 17, 4, 10 and 9, which have no common divisor.
     wanted = (2 * size + 1, size // 2, size + 2, size + 1)
     return tuple(dict.fromkeys(other for other in wanted if other >= 1 and other != size))
 

@@ -49,6 +49,6 @@ def node_at_fault(
             line,
         )
     except OrtuneError:
-        return None, None  # the two take other inputs, or one does not run with its values as outputs
+        return None, None  # the models have different inputs, or one does not run with its values as outputs
     overflow = next((value for value in divergence.not_finite if value.side == "B"), None)
     return (divergence.partings[0] if divergence.partings else None), overflow

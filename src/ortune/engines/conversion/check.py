@@ -45,7 +45,7 @@ class Checked:
         axes: Every dynamic dimension.
         fault: The first fault; None if the model is correct.
         feed: The inputs that show the fault; None without a fault, or if it does not depend on inputs.
-        notes: Notes on what could not be checked.
+        notes: Notes on impossible checks.
     """
 
     cases: tuple[CheckedCase, ...] = ()
@@ -152,7 +152,7 @@ class ConversionCheck:
         for name, shape in shapes.items():
             declared = fixed.get(name)
             if declared is not None and len(declared) == len(shape):
-                # A size that the model has fixed is told as such; what it gives is seen at that size.
+                # A size that the model fixes is reported as such; its outputs are checked at that size.
                 shapes[name] = tuple(
                     d if isinstance(d, int) else n for d, n in zip(declared, shape, strict=True)
                 )

@@ -156,7 +156,7 @@ class GroupRuns:
         self, baseline: Measuring, level: Level, source: Path, at: dict[str, Path]
     ) -> Iterator[CheckedCase]:
         """Yield the checked cases at one optimisation level."""
-        if baseline.lowered is not None:  # it is said once: at the level of users
+        if baseline.lowered is not None:  # reported once, at the user's level
             broken = baseline.lowered.level
             what = (
                 f"ONNX Runtime's optimiser breaks the model at level {broken.level} (it runs at level "
@@ -177,7 +177,7 @@ class GroupRuns:
         else:
             there = baseline.check.levels.outputs(level) if at else None
             if there is None:
-                return  # some models have no kernels for what the optimiser would replace
+                return  # some models contain operators that have kernels only after optimisation
             outcome = msgspec.structs.replace(baseline.pilot.first, outputs_path=str(there))
         at[level] = Path(outcome.outputs_path)
         yield from self._judged(baseline, level, outcome, source)
@@ -186,8 +186,8 @@ class GroupRuns:
         self, baseline: Measuring, level: Level, outcome: Measured, source: Path
     ) -> Iterator[CheckedCase]:
         tolerance = self.tolerance
-        # All inputs together first, as limits on shares (labels that flip) need many of them. Where these hold, each
-        # input does; where they do not and each alone would, the worst one stands for them.
+        # All inputs together first, since limits on fractions (changed labels) need many inputs. If these pass, each
+        # input passes; if not, the worst single input is reported.
         whole = output_check.difference(baseline, outcome, tolerance=tolerance, reference=lambda: source)
         differences = {
             ref.name: baseline.comparer.difference(source, Path(outcome.outputs_path), (ref,), tolerance)

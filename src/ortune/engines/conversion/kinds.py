@@ -195,7 +195,7 @@ def _imported_by(factory: str) -> Converter:
         tree = _parsed(place)
         own = {name for name in _roots(_function(tree, factory)) if name in _IMPORTS}
         every = {name for name in _roots(tree) if name in _IMPORTS}
-        for names in (own, every):  # of a module with functions of several frameworks, those of this function
+        for names in (own, every):  # in a module with functions of several frameworks, those of this function
             if len({_IMPORTS[name].name for name in names}) == 1:
                 return _IMPORTS[names.pop()]
         found |= own or every

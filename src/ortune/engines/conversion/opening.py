@@ -98,7 +98,7 @@ def opened_source(
         OrtuneError: The source cannot be opened.
     """
     example = folder / "example.npz"
-    # A function may read its own folder: its module imports others from there.
+    # A function may read its own folder, from which its module imports others.
     own = Path.cwd() if kind.factory else Path(kind.text).resolve()
     with SourceProcess(python, folder, kind.text) as process:
         request = OpenSource(
@@ -112,6 +112,6 @@ def opened_source(
         )
         told = process.ask(request, SourceOpened)
         arrays = read_arrays(example, f"the example of {kind.text}") if told.example else {}
-        assert isinstance(arrays, Mapping)  # of an archive
+        assert isinstance(arrays, Mapping)  # an archive contains a mapping
         values = {name: np.asarray(array) for name, array in arrays.items()}
         yield OpenedSource(process=process, request=request, told=told, example=values)

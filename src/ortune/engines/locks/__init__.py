@@ -1,1 +1,1 @@
-"""Stores how ONNX Runtime optimises and runs a model in a lock file, and later compares the model with it untimed."""
+"""Lock files: facts about how ONNX Runtime optimises and runs a model, for comparison with later versions."""

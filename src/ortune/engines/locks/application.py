@@ -1,4 +1,4 @@
-"""The lock of a recorded application: a later recording fails if it adds models, sessions, threads or shapes."""
+"""Lock of a recorded application: a later recording fails if it adds models, sessions, threads or shapes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _use(recording: Recording, sessions: list[RecordedSession]) -> LockedUse:
     threads = [(session.threads, session) for session in sessions if session.threads is not None]
     most, widest = max(threads, key=lambda each: each[0], default=(None, None))
     digests = {recording.models[session.model].sha256 for session in sessions}
-    # A fork calls sessions of its parent: their shapes count as well.
+    # A forked process calls its parent's sessions, so their shapes count as well.
     models = {session.model for session in sessions}
     calls = [calls for session in recording.sessions if session.model in models for calls in session.calls]
     return LockedUse(

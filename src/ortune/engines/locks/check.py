@@ -66,7 +66,7 @@ def differences(
     if strict:
         changes = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in changes]
         changes += [LockChange(part="not-compared", name=item.part) for item in uncompared if item.part]
-    # Stable: within a part the order found is kept, which puts the largest changes first.
+    # The sort is stable: the order within a part, with the largest changes first, is preserved.
     changes.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))
     uncompared.sort(key=lambda item: not item.part)
     return Differences(
@@ -119,7 +119,7 @@ def _graphs(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Itera
         uncompared.append(Uncompared(part="level all", why="processor"))
         if was.hardware.machine != now.hardware.machine:
             uncompared.append(Uncompared(why="architecture"))
-        # The highest level that no processor decides stands for what runs.
+        # The highest level that does not depend on the processor represents the graph that runs.
         pair = (
             pair[0] if pair[0] in comparable else "extended",
             pair[1] if pair[1] in comparable else "extended",
@@ -132,7 +132,7 @@ def _graphs(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Itera
     for level in LEVEL.choices:
         if level in comparable and level != pair[0] and level in old and level in new:
             a, b = old[level], new[level]
-            # What happens below the level that runs is gone by then: told where nothing else was.
+            # Changes below the level that runs disappear at that level: reported only if there are no others.
             if a.operators != b.operators and not shown:
                 yield LockChange(part="level", name=level, was=a.nodes, now=b.nodes, fails=False)
 
@@ -141,7 +141,7 @@ def _graph(was: GraphSnapshot, now: GraphSnapshot) -> Iterator[LockChange]:
     names = was.operators.keys() | now.operators.keys()
     changes = {n: (was.operators.get(n, 0), now.operators.get(n, 0)) for n in names}
     changes = {n: c for n, c in changes.items() if c[0] != c[1]}
-    # A fusion that went is the reason for all the rest; then what changed most.
+    # A missing fusion explains the other changes, so it is first; then the largest changes.
     lost = {n for n, (a, b) in changes.items() if b < a and (n in was.fused or ":" in n)}
     order = sorted(changes, key=lambda n: (n not in lost, -abs(changes[n][0] - changes[n][1]), n))
     for name in order:
@@ -152,7 +152,7 @@ def _graph(was: GraphSnapshot, now: GraphSnapshot) -> Iterator[LockChange]:
         yield LockChange(part="structure", was=was.structure, now=now.structure)
     for name in sorted(was.inserted.keys() | now.inserted.keys()):
         before, after = was.inserted.get(name, 0), now.inserted.get(name, 0)
-        # What the operators show already is not said twice.
+        # Changes that follow from the operators are not repeated.
         if before != after and name not in changes:
             yield LockChange(part="inserted", name=name, was=before, now=after, fails=False)
 
@@ -160,7 +160,7 @@ def _graph(was: GraphSnapshot, now: GraphSnapshot) -> Iterator[LockChange]:
 def _peak(was: GraphSnapshot, now: GraphSnapshot, *, same_sizes: bool) -> Iterator[LockChange]:
     old, new = (g.weights_bytes + g.peak_activation_bytes for g in (was, now))
     if abs(new - old) > PEAK_WORTH_SAYING * max(old, 1):
-        # The difference may be that of the sizes fed, or of other values that are unknown and so count nothing.
+        # The difference may be due to other input sizes, or to values of unknown size, which are not counted.
         alike = same_sizes and was.unknown_values == now.unknown_values
         yield LockChange(part="peak-memory", was=old, now=new, fails=alike)
 
@@ -253,9 +253,9 @@ def _placement(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> It
     old, new = was.run.placement, now.run.placement
     providers = sorted(old.keys() | new.keys())
     if len(providers) == 1:
-        return  # it has all nodes, and their number is said already
+        return  # this provider has all nodes, whose number is reported already
     if not same_processor(was, now):
-        # How many nodes are left to the CPU's provider depends on what it fuses for the processor.
+        # The number of nodes on the CPU provider depends on its fusions for the processor.
         uncompared.append(Uncompared(part="placement", why="processor"))
         return
     for name in providers:
@@ -274,13 +274,13 @@ def _outputs(
         uncompared.append(Uncompared(why="random"))
     if not same_processor(was, now) and any(o.exact for o in now.run.outputs):
         uncompared.append(Uncompared(why="rounded"))
-    # Other weights are meant to give other values: told, and no failure.
+    # Changed weights give other values, which is reported but is not a failure.
     fails = was.model.weights == now.model.weights
     before = {o.name: o for o in was.run.outputs}
     for output in now.run.outputs:
         old = before.get(output.name)
         if old is None:
-            continue  # the interface says so
+            continue  # the interface already declares the change
         if (old.dtype, old.shape) != (output.dtype, output.shape):
             if not _declared(was, now, old, output):
                 yield LockChange(part="output", name=output.name, was=_kind(old), now=_kind(output))
@@ -332,7 +332,7 @@ def _differs(
             ("mean", was.mean, now.mean, rms),
             ("values by position", was.sketch, now.sketch, norm),
         ):
-            # Both were rounded, so a step of that may lie between them.
+            # Both values were rounded, so they may differ by one rounding step.
             if abs(a - b) > tolerance * unit + step(unit):
                 return figure, a, b
     text_only = was.finite is None
@@ -349,7 +349,7 @@ def _versions(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
             part="ort-version", name="onnxruntime-web", was=was.ort_web, now=now.ort_web, fails=False
         )
     for domain, (a, b) in _pairs(was.model.opsets, now.model.opsets).items():
-        # Other versions of domains that no node of the model uses come and go with the exporter.
+        # Exporters list different versions of domains that no node uses.
         yield LockChange(part="opset", name=domain, was=a, now=b, fails=False)
     if was.model.producer != now.model.producer:
         yield LockChange(

@@ -29,7 +29,7 @@ def default_path(model: str) -> Path:
 def encoded(snapshot: Snapshot) -> str:
     """Return the lock file's text: sorted, with one fact per line, and equal for equal snapshots."""
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
-    # A shape on one line is what a person compares.
+    # A shape on one line is easier to compare.
     shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
     return shapes.sub(lambda match: f"[{' '.join(match.group().strip('[]').split())}]", text) + "\n"
 

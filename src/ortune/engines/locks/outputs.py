@@ -34,7 +34,7 @@ def _snapshot(entry: StoredValue, random: bool) -> OutputSnapshot:
         return _of_maps(entry.name, values, random)
     arrays = [load_array(name) for name in entry.files]
     one = arrays[0] if entry.kind == "tensor" else None
-    # A sequence is told by its length, an absent optional by having none.
+    # A sequence has a length; an absent optional has none.
     shape = tuple(one.shape) if one is not None else (len(arrays),)
     dtype = entry.onnx_type if one is not None else f"{entry.kind}({entry.onnx_type})"
     if random:
@@ -59,7 +59,7 @@ def _of_numbers(
         weights = _weights(start, values.size)[finite]
         with np.errstate(over="ignore"):
             total, squares = total + float(kept.sum()), squares + float(kept @ kept)
-            # Values that change places leave mean and norm as they are, and change this sum.
+            # Exchanged elements change this sum, but neither the mean nor the norm.
             sketch += float(kept @ weights)
         count, start = count + kept.size, start + values.size
     l2 = math.sqrt(squares)
@@ -103,7 +103,7 @@ def step(unit: float) -> float:
 
 def _decimals(unit: float) -> int:
     """Return the ``ndigits`` of ``round`` that keeps DIGITS significant digits of values as large as ``unit``."""
-    # Of a unit of 123.4, whose first digit stands for hundreds, 6 - 1 - 2 = 3 decimal places.
+    # Example: for a unit of 123.4, whose first digit counts hundreds, 6 - 1 - 2 = 3 decimal places.
     return DIGITS - 1 - math.floor(math.log10(unit))
 
 
@@ -122,7 +122,7 @@ def _digest(arrays: list[Array]) -> str:
         digest.update(f"{array.shape}".encode())
         for piece, _ in pieces(array, array):
             if piece.dtype.kind == "U":
-                # Fixed-width text is as wide as its longest: a digest of the words, not of the padding.
+                # Fixed-width text has the width of the longest: the digest is of the words without the padding.
                 digest.update(json.dumps(piece.tolist()).encode())
             else:
                 digest.update(np.ascontiguousarray(piece).astype(piece.dtype.newbyteorder("<")).tobytes())

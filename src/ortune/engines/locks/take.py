@@ -194,7 +194,7 @@ def _run(
     )
     outcomes = run([task], machine)
     assert outcomes is not None
-    (folder / _DATA).unlink(missing_ok=True)  # the graph alone is looked at
+    (folder / _DATA).unlink(missing_ok=True)  # only the graph is read
     return outcomes[0]
 
 
@@ -235,7 +235,7 @@ def _levels(
     saved = {name: saved_graph(folder / f"{name}.onnx") for name in names}
     saved[level] = saved_graph(scratch / "run" / SAVED)
     observed = observed_sizes(profile, saved[level].graph) if profile else {}
-    # In the graphs of other sessions only the exporter's names mean the same.
+    # In the graphs of other sessions, only the exporter's names denote the same values.
     own = {v.name for graph in graphs(model.ir) for node in graph for v in node.outputs}
     elsewhere = {name: size for name, size in observed.items() if name in own}
     plain, exported = operators(saved["disable"].graph), exported_operators(model)

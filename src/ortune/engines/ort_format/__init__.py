@@ -1,1 +1,1 @@
-"""Files in ORT format for a given place: their choice, conversion, and check, and sets to compare on a device."""
+"""Files in ORT format for a place: choice of the options, conversion, check, and sets to compare on a device."""

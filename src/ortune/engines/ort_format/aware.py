@@ -23,7 +23,7 @@ from ortune.records import AwareFile
 from ortune.rewrites import Tool, repair_saved, stamp_model
 
 Takes = Callable[[ir.Model], Collection[ir.Node]]
-"""Returns the nodes of a model's main graph that a provider supports."""
+"""Function that returns the nodes of a model's main graph that a provider supports."""
 
 
 def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> ir.Model:
@@ -35,7 +35,7 @@ def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> i
     plain, typed = folder / "basic.onnx", folder / "basic.ort"
     params = {"level": "basic", "platform": platform}
     tool("optimize", source.path, plain, params)
-    # Only ORT format holds the types of the values between nodes.
+    # Only ORT format stores the types of the values between nodes.
     tool("ort-format", source.path, typed, {**params, "style": "fixed"})
     model = open_model(plain).ir
     repair_saved(source.ir, model)
@@ -85,7 +85,7 @@ def aware_model(
     if _operators(after) == _operators(rest):
         which = "1 node that is" if record.n_rest == 1 else f"{record.n_rest} nodes that are"
         return None, _refused(record, f"level {level} does not change the {which} on the CPU")
-    # A dot is in the names of domains other than ONNX's: what was fused, not what was only moved or folded.
+    # Names with a dot have a domain other than ONNX's: fused nodes, as opposed to moved or folded ones.
     own = Counter({name: n for name, n in _operators(after).items() if "." in name})
     names = {value.name for place in kept for value in order[place].outputs}
     whole = put_back(basic, kept, after)

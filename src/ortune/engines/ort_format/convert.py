@@ -69,7 +69,7 @@ def convert(
     params = {"style": choice.style, "platform": choice.platform, "needed": choice.needed}
     target, aware = folder / f"{name}.ort", None
     if takes is None:
-        # The format's converter drops no metadata, so the mark is in what it is given.
+        # The converter preserves metadata, so the mark is added to its input.
         model, level, before = source.ir.clone(), choice.level, folder / "before.onnx"
         stamp_model(model, "ort-format")
     else:
@@ -79,7 +79,7 @@ def convert(
         )
         if whole is None:
             return Converted(path=None, record=None, aware=aware)
-        # Optimised already where it may be: another pass would fuse the nodes that are kept.
+        # Already optimised where that is allowed; another pass would fuse the kept nodes.
         model, level, before = whole, "disable", folder / "before.onnx"
     save_model(model, before)
     tool("ort-format", before, target, {**params, "level": level})
@@ -160,7 +160,7 @@ def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> Lev
     try:
         saved["none"] = open_model(graphs / f"{LEVELS['none']}.onnx").ir
     except ModelError:
-        # Where ONNX Runtime inlines a branch, a name may be there twice; without optimisation it is the source.
+        # If ONNX Runtime inlines a branch, a name may occur twice; without optimisation the graph is the source.
         saved["none"] = source.ir
     return compare_levels(source.ir, {level: saved[level] for level in LEVELS})
 

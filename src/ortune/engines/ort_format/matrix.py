@@ -118,7 +118,7 @@ def make(
         line(f"converting {name}")
         own = scratch / name
         own.mkdir(parents=True)
-        levels = pairs[0][1].levels if pairs else None  # the processor is the same
+        levels = pairs[0][1].levels if pairs else None  # the processor is the same for all
         converted = convert(source, choice, own, tool, name=name, takes=taking, levels=levels)
         if converted.path is None or converted.record is None:
             assert converted.aware is not None

@@ -94,7 +94,7 @@ def choose(
     aware: bool = False,
     force: bool = False,
 ) -> FileChoice:
-    """Return the choice that fits a place, with values from options where these are set.
+    """Return the choice that fits a place, except for values that options set.
 
     Args:
         place: Place where the file runs.

@@ -44,7 +44,7 @@ def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
         for value in node.outputs:
             if all(use.node in taken for use in value.uses()):
                 continue
-            # Of the same name: by their names the two parts are joined again in put_back.
+            # With the same name, by which put_back joins the two parts again.
             stand_in = ir.Value(name=value.name, type=value.type, shape=value.shape)
             value.replace_all_uses_with(stand_in)
             graph.inputs.append(stand_in)
@@ -88,8 +88,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
     new.remove(moved)
     for node in moved:
         for value in node.outputs:
-            # The optimiser names what it makes, and does not know the names of the nodes that were kept from
-            # it.
+            # The optimiser names new nodes, and does not know the names of the kept nodes.
             if value not in ends and value.name in present:
                 value.name = _free(value.name, present)
     graph.extend(moved)
@@ -97,7 +96,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
         {domain: n for domain, n in optimised.opset_imports.items() if domain not in whole.opset_imports}
     )
     try:
-        # A fusion of nodes before and after a kept one would have to run before and after it.
+        # A fusion of nodes before and after a kept node would have to run both before and after that node.
         graph.sort()
     except ValueError as error:
         raise OrtuneError(
@@ -107,7 +106,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
             code="not-aware",
         ) from error
     for node in reversed(list(graph)):
-        # What the rest read of a kept node may have been its shape alone, which is known.
+        # The other nodes may have read only the shape of a kept node's result, which is known.
         if not any(value.uses() or value.is_graph_output() for value in node.outputs):
             graph.remove(node, safe=True)
     _drop_unused(graph)

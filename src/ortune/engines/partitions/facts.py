@@ -121,7 +121,7 @@ class NodeFacts:
         """Return a text attribute."""
         return text_of(self.node, name, default)
 
-    # --- demands -----------------------------------------------------------------------------------------
+    # --- constraints -----------------------------------------------------------------------------------------
 
     def least_opset(self, least: int) -> NodeReason | None:
         """Check that the operator's version is ``least`` or newer."""

@@ -29,7 +29,7 @@ from ortune.trace.read import read_trace
 from ortune.trace.steady import warmup_runs
 from ortune.trace.table import Floats, Trace
 
-TIMED_NS = 2_000_000_000  # of profiled runs in a process
+TIMED_NS = 2_000_000_000  # preferred nanoseconds of the profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
 SPLIT_RUNS = 12

@@ -22,7 +22,7 @@ MOST_EMULATED = 2
 """Maximum number of inputs for the emulation of a processor without VNNI, which NumPy computes slowly."""
 
 Model = Callable[[], tuple[Path | None, str]]
-"""Returns a plan's model, which is created if needed, and ""; or None and the error."""
+"""Function that returns a plan's model, which is created if needed, and ""; or None and the error."""
 
 
 class QuantizedOutputs:

@@ -169,7 +169,7 @@ def is_quantising(plan: Plan) -> bool:
 
 
 class Quantising:
-    """The quantized models of one tuning."""
+    """Creates and tries the quantized models of one tuning."""
 
     def __init__(self, run: Tuning, inputs: QuantizationInputs) -> None:
         self._run, self._inputs = run, inputs

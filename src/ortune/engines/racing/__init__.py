@@ -1,1 +1,1 @@
-"""The race of plans that several verbs share: running plans in processes, entering plans, confirming the winner."""
+"""Race of plans, shared by several verbs: enters plans, runs them in processes, and confirms the winner."""

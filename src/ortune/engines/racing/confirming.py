@@ -41,7 +41,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     run.record_other_work()
     began, left_ns = run.now_ns, run.budget.left_ns
     search, race = run.search, run.search.race
-    # What the race had to leave is the confirmation's now.
+    # The time that was reserved during the race is now available to the confirmation.
     race.kept_ns = 0.0
     _see_outputs(run, leader)
     winner = search.winner = leader if leader.live else search.leader()
@@ -59,8 +59,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         seconds = n * (race.references + 1 + len(search.others)) * per_trial / 1e9
         run.watch.tell(messages.ConfirmingBest(seconds=seconds))
     name = winner.plan.describe()
-    # A ninth block that has begun may end after the budget: with eight there is no claim, and all were in
-    # vain.
+    # The ninth block may end after the budget: eight blocks allow no claim, and would be wasted.
     beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.whole_budget.total_s
     run.run_stage(
         confirm.confirm(race, winner, n, search.confirmation, others=search.others, beyond_ns=beyond_ns),
@@ -70,7 +69,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         winner = _shippable(search, winner, rest)
     if other is not None:
         winner = packages.choose(search, winner, other)
-    # Processes that took turns shared caches and a power budget; the user's runs alone.
+    # Processes that took turns shared caches and a power budget, but the user's process runs alone.
     if winner.live:
         first = len(race.blocks) + len(search.confirmation)
         run.run_stage(
@@ -133,8 +132,8 @@ def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
     """Shorten the trials to the budget, and return the number of blocks that can confirm the race's gain."""
     n = max(run.search.blocks_to_confirm(), trial_counts.USUAL_CONFIRM)
     references = run.search.race.references + len(run.search.others)
-    # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
-    # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
+    # Blocks have priority over rounds: the gain of a change depends on the state of the machine, and only further
+    # blocks sample another state (a gain of 5.5 % at one clock rate was 0.5 % at another).
     # Example: 100 s are left, 16 blocks of two trials: 0.7 x 100 / (16 x 2 x 1.06) = 2.1 s a trial.
     run.baseline.shorten((1 - ALONE_SHARE) * left_ns / (n * (references + 1) * RACE_TIMES))
     trials = left_ns / run.baseline.pilot.trial_ns

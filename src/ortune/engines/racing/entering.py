@@ -34,13 +34,13 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
     race, wanted = run.search.race, len(run.entries)
     # Expected log ratios are negative: at most that of FIRST means a prior of FIRST or more.
     first = sum(e.expected <= expected(FIRST) for e in run.entries)
-    # Shorter trials rather than fewer plans: what is not tried cannot win.
+    # Trials are shortened before plans are omitted, since an untried plan cannot win.
     share = LEAST_SEARCH_SHARE * left_ns / RACE_TIMES
-    # Rounds and runs are cut until the likely plans fit. For all plans only rounds are.
+    # Rounds and runs are reduced until the likely plans fit; for all plans, only rounds are.
     least = [trial_counts.least_trials(n, race.references) + run.only_timed_trials for n in (first, wanted)]
     run.baseline.shorten(*(share / trials for trials in least))
     trial_ns = run.baseline.pilot.trial_ns
-    # Divided once: a session that goes on must enter the plans that its journal has blocks of.
+    # Divided once: a resumed session must enter the plans whose blocks are in its journal.
     split = run.replay.once(
         "split",
         trial_counts.Split | None,
@@ -103,7 +103,7 @@ def next_ns(run: Tuning) -> float:
     untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
     if not race.costs_ns or not (run.waiting or untested):
         return 0.0
-    if run.exploring:  # one block tells something
+    if run.exploring:  # one block is informative
         return (race.references + 1) * race.trial_ns
     screening_ns = math.ceil(trial_counts.screening_trials(1, race.references)) * race.trial_ns
     return screening_ns + trial_counts.least_confirm_trials(race.references) * run.baseline.pilot.trial_ns
@@ -126,8 +126,7 @@ def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
         merged = with_change(proposal.plan, run.search.required, run.search.required)
         if merged is None:
             run.refused += (f"{proposal.plan.describe()}: conflicts with the requested settings",)
-        # What only repeats the requested settings is no plan of its own, but where they are tried alone ("as
-        # asked").
+        # A plan with only the requested settings is not a separate plan, unless they are tried alone ("as asked").
         elif merged.id not in entries and (merged != run.search.required or proposal.plan == Plan()):
             entries[merged.id] = Entry(plan=merged, origin=proposal.origin, expected=expected(proposal.prior))
     return list(entries.values())

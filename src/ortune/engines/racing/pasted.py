@@ -23,7 +23,7 @@ def loading_lines(baseline: Measuring, plan: Plan, rewritten: Path | None) -> st
     model = baseline.side.model.path
     if rewritten in (None, model):
         return _lines(baseline, plan, model.name)
-    # No file is called so: these lines must not load the model of before.
+    # Not the name of an existing file: these lines must not load the original model.
     return rewritten_loading_lines(baseline, plan, f"{model.stem}-rewritten.onnx")
 
 

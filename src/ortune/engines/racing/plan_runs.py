@@ -124,7 +124,7 @@ class PlanRuns:
         failed = self.replay.no_models.get(key, "")
         try:
             if not failed:
-                # A stored session made it in time once, whatever the machine is busy with now.
+                # The interrupted session created the model in time, whatever the machine's load is now.
                 limit_s = self.rewriting_s(plan) if limit_s is None or self.replay.trials else limit_s
                 return self.models.path(plan, limit_s), ""
         except OrtuneError as error:
@@ -142,7 +142,7 @@ class PlanRuns:
     def rewriting_s(self, plan: Plan) -> float:
         """Return the time limit of a rewrite in seconds: all time left for requested plans, less for others."""
         if self.replay.trials:
-            return Limits().load_s  # trials follow that ran it: it was made in time before
+            return Limits().load_s  # stored trials ran the model, so it was created in time
         if plan.rewrites in [
             p.rewrites for p in (self.search.required, self.search.current) if p is not None
         ]:

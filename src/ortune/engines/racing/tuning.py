@@ -107,7 +107,7 @@ class Tuning:
                 objective=objective,
                 allowed=tuple(allowed),
                 default=baseline.side.plan,
-                # The default *is* what runs today: nothing further to race.
+                # The default is the current plan, so no further plan is raced.
                 with_current=current not in (None, baseline.side.plan),
             ),
         )
@@ -185,7 +185,7 @@ class Tuning:
 
         The time that a search needs is left; if no search fits, the result is 0 and the time goes to an exploration.
         """
-        # A search that lacks time makes its trials shorter, so that the shortest one says what it needs at least.
+        # A search with too little time shortens its trials, so the shortest trial determines its minimum time.
         beyond_ns = self.budget.left_ns - self.least_trials * self.baseline.pilot.least_trial_ns
         return max(0.0, min(share * self.budget.left_ns, beyond_ns))
 
@@ -197,7 +197,7 @@ class Tuning:
             trial_ns: Duration of a trial.
             more_trials: Number of additional trials.
         """
-        # Of a race that has begun, or until now.
+        # Until the race began, or until now.
         before_s = 1e-9 * self.spent["before"] or self.budget.running.spent_s
         needed_s = self.budget.needed_s(self.needed_trials(plans) + more_trials, trial_ns, before_s=before_s)
         return max(self.budget.enough_s(needed_s), self.checks_s)
@@ -237,7 +237,7 @@ class Tuning:
             MeasurementError, Interrupted: As for ``controls.calibrate``.
         """
         began, search, race = self.now_ns, self.search, self.search.race
-        # Beside the references, two places are for the controls.
+        # In addition to the references, two places are for the controls.
         beside = race.references + len(race.only_timed(1)) + 2
         room = max(1, self.baseline.executor.most_alive - beside)
         first_turns = FirstTurns(race=race, room=room)
@@ -266,7 +266,7 @@ class Tuning:
         blocks = race.calibration
         search.calibration = [without_latencies(block) for block in blocks]
         search.controls = list(search.judgement.controls)
-        # Plans had their first turns in the same blocks: that is the race's part.
+        # Plans ran their first trials in the same blocks, which count as time of the race.
         trials = [trial.arm for block in blocks for trial in block.trials]
         raced = sum(arm in race.entries for arm in trials) / max(1, len(trials))
         self.spent["race"] = int(raced * (self.now_ns - began))
@@ -279,7 +279,7 @@ class Tuning:
         if not search.judgement.ok:
             return
         self.baseline.retime(search.judgement, measured(blocks, BASE))
-        # The first turns count in the race, by the statistic that the calibration has chosen by now.
+        # The first trials count in the race, with the statistic that the calibration has chosen.
         race.earlier = search.calibration
         for block in search.calibration:
             race.record_ratios(block)
@@ -303,14 +303,14 @@ class Tuning:
         began, search, race = self.now_ns, self.search, self.search.race
         self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
         if search.winner is None and self.waiting and not self.watch.stop():
-            # Nothing is there to be confirmed, so what was kept for it holds further plans and theirs.
+            # Nothing will be confirmed, so the time reserved for that is used for further plans and blocks.
             least = trial_counts.least_confirm_trials(race.references)
             race.kept_ns = min(race.kept_ns, least * self.baseline.pilot.trial_ns)
             self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
         if race.with_current and self.search.required == self.side.plan:
             search.consider_default()
         if search.winner is None and any(e.status == "not-tried" and e.ratios for e in race.entries.values()):
-            # Seen in fewer blocks than a plan is ranked on: that is shown, with the budget that decides.
+            # The plan has fewer blocks than a ranking needs, which is reported with a sufficient budget.
             self.exploring, self.enough_s = True, self.budget_for_s(1, self.plan_runs.typical_ns)
         self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
@@ -341,7 +341,7 @@ class Tuning:
 
     def run_stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
         """Run the blocks of a stage, check outputs after each, and return the stage's result."""
-        # The driver runs a schedule, which returns nothing: what the stage returns is kept here.
+        # The driver runs a schedule, which returns nothing, so the stage's result is stored here.
         results: list[T] = []
 
         def stage() -> Steps[None]:
@@ -357,7 +357,7 @@ class Tuning:
             race,
             self.plan_runs,
             rng=self.rng,
-            # Decisions depend on what is stored with the trials alone, so that they can be taken again.
+            # Decisions depend only on data stored with the trials, so a resumed session repeats them.
             budget=self.budget,
             stop=self.watch.stop,
             ready=self.plan_runs.create_models,

@@ -40,7 +40,7 @@ def check_winner_rows(run: Tuning) -> None:
     run.record_other_work()
     facts = replace(baseline.facts(), model=model, plan=winner.plan, row_check=found)
     place = baseline.alerts if row_check.has_batch(model.ir, baseline.work) else baseline.findings
-    # What the graph says counts where nothing could be measured.
+    # The graph decides if nothing could be measured.
     measured = rule_of(rows_depend_on_neighbours).findings(facts)
     for finding in measured or rule_of(range_over_the_batch).findings(facts):
         place.append(msgspec.structs.replace(finding, what=f"{winner.plan.describe()}: {finding.what}"))

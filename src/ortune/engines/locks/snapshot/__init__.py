@@ -1,1 +1,1 @@
-"""What a lock stores of a model and its optimised graphs: counts, structure, weights, and static memory."""
+"""Snapshots for a lock file: counts, structure, weights and static memory of a model and its optimised graphs."""

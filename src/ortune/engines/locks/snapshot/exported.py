@@ -1,4 +1,4 @@
-"""What a lock stores of the exported model: interface, weights by type, and digests of their values."""
+"""Snapshot of the exported model: interface, weights by type, and digests of their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ortune.records import LockedModel
 
 def locked_model(model: OpenModel) -> LockedModel:
     """Return the part of a snapshot that describes the exported model; this reads all weights once more."""
-    # By identity, which lasts as long as the model does: names are not unique.
+    # By identity, which is valid as long as the model exists, since names are not unique.
     digests = {id(t): tensor_digest(t) for t in tensors(model.ir)}
     weights = [t for t in tensors(model.ir) if not is_structure(t)]
     by_type: Counter[str] = Counter()

@@ -75,7 +75,7 @@ def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
     nodes = depth_first(graph)
     for step, node in enumerate(nodes):
         for name in _reads(node):
-            # Who reads a view keeps the buffer alive that it is a view of.
+            # A reader of a view also keeps the underlying buffer alive.
             last[owner.get(name, name)] = step
         if operator(node) in VIEWS and node.input and node.input[0] not in weights:
             owner[node.output[0]] = owner.get(node.input[0], node.input[0])
@@ -94,7 +94,7 @@ def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
                 now += alive[name]
         inside = max((_peak(g, sizes, inputs=()) for g in graphs_of(node)), default=0)
         peak = max(peak, now + inside)
-        # What nobody reads is free again at once.
+        # A value without readers is released at once.
         for name in (*ends.get(step, ()), *(n for n in node.output if n not in last)):
             if name not in held_throughout:
                 now -= alive.pop(name, 0)
@@ -112,7 +112,7 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
     done: set[int] = set()
 
     def visit(start: int) -> None:
-        # Without recursion: graphs are deeper than Python's stack.
+        # Without recursion, since graphs may be deeper than Python's stack.
         waiting = [(start, iter(_reads(nodes[start])))]
         done.add(start)
         while waiting:

@@ -24,7 +24,7 @@ def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
     except (OSError, ValueError):
         return {}
     outputs_of = {n.name: [o for o in n.output if o] for n in all_nodes(graph)}
-    # Two nodes of one name cannot be told apart in a profile.
+    # Two nodes with one name cannot be distinguished in a profile.
     twice = {
         name for name, count in Counter(n.name for n in all_nodes(graph)).items() if count > 1 or not name
     }
@@ -35,11 +35,11 @@ def observed_sizes(profile: Path, graph: GraphProto) -> Sizes:
             continue
         shapes = event.get("args", {}).get("output_type_shape", [])
         if len(shapes) != len(outputs_of[name]):
-            continue  # some outputs are no tensors, and nothing says which
+            continue  # some outputs are not tensors, and it is unknown which
         for value, entry in zip(outputs_of[name], shapes, strict=True):
             size = _size(entry)
             if size is not None:
-                # A loop makes the same value many times: the largest counts.
+                # A loop computes the same value many times: the largest counts.
                 sizes[value] = max(size, sizes.get(value, 0))
     return sizes
 

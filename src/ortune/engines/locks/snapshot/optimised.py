@@ -1,4 +1,4 @@
-"""What a lock stores of one optimised graph."""
+"""Snapshot of one optimised graph."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def graph_snapshot(
     exported: Mapping[str, int],
     plain: Mapping[str, int],
 ) -> GraphSnapshot:
-    """Return what a lock stores of a graph that ONNX Runtime saved."""
+    """Return the snapshot of a graph that ONNX Runtime saved."""
     counts, footprint = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),
@@ -74,7 +74,9 @@ def saved_graph(path: Path) -> SavedGraph:
         alone.CopyFrom(proto)
         weights = frozenset(_without_data(alone.graph))
         for value in alone.graph.output:
-            value.type.tensor_type.ClearField("shape")  # as the exporter declared it, whatever is fed
+            value.type.tensor_type.ClearField(
+                "shape"
+            )  # as the exporter declared it, independent of the inputs
         model = to_ir(alone, WeightFiles(path), str(path))
         return SavedGraph(graph=proto.graph, model=model, weights=weights)
     except (OSError, DecodeError, ModelError) as error:
