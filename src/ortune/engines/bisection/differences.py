@@ -30,8 +30,7 @@ OWN_MOVES = 32.0
 """Factor on a value's response to one rounding step in its inputs, since intermediate sums are rounded too."""
 GRID_MOVES = 4.0
 """Value of ``OWN_MOVES`` for values after a quantization, where a few elements that round to the next step cause the
-response.
-"""
+response."""
 MOST_MOVES = 0.1
 """Limit on the relative L2 attributed to rounding, unless a value responds nearly as much to one rounding step."""
 STEPS_ONCE, STEPS_EACH = 0.25, 0.75

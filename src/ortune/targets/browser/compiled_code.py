@@ -29,8 +29,7 @@ _LOOK_S = 0.1
 """Seconds of observation to determine whether V8 is compiling."""
 _LARGE_S = 2.0
 """CPU time in seconds after which a page that began with compiled code is compiling a very large function, which takes
-ten times as long; V8 records the functions that it has begun.
-"""
+ten times as long; V8 records the functions that it has begun."""
 _FIRST_S, _WRITTEN_S = 5.0, 2.2
 """Longest wait for the first page of a build to finish compiling, and the delay before V8 writes its cache, in seconds:
 later pages then take 3 s each instead of 9."""

@@ -30,8 +30,7 @@ AWAY_S = 60.0
 """Seconds that a trial waits for the user to reopen the page."""
 MOST_PAGES = 2
 """Maximum number of pages at a time: their memory cannot be observed, phones have little, and browsers limit the
-connections to six per site.
-"""
+connections to six per site."""
 _VANISHED_MS = 20_000  # without an acknowledgement from the device
 _AGAIN_MS = 1000
 _SYSTEM = re.compile(r"(Android \d+|iPhone|iPad|Android|Windows|Mac OS X|CrOS|Linux)")

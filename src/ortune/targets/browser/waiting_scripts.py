@@ -29,8 +29,7 @@ Rewrite = Callable[[ScriptKind, bytes], bytes | None]
 """Function that returns the replacement of a document or script, or None."""
 Ask = Callable[[str, str, float, Mapping[str, object]], dict[str, Any]]
 """Function that calls a method of a protocol session (method, session, limit in seconds, parameters) and returns the
-result.
-"""
+result."""
 Send = Callable[[str, str, Mapping[str, object]], object]
 """Function that calls a method without waiting, since the thread that reads the browser's messages must not block."""
 
