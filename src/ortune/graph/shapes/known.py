@@ -23,9 +23,9 @@ from ortune.graph.nodes import is_op
 from ortune.graph.shapes.elements import elements
 from ortune.graph.written import Fingerprint
 
-_MOST_BYTES = 1 << 28  # held by graphs inside nodes, which go along as they are
-_MOST_SIZES = 1 << 22  # for inference takes every vector for a list of sizes, 1.5 microseconds an element
-_MOST_COPIES = 1 << 24  # of values into the tables of inner graphs, 0.2 microseconds each
+_MOST_BYTES = 1 << 28  # maximum bytes of tensors in subgraphs, which are copied unchanged
+_MOST_SIZES = 1 << 22  # maximum elements of vectors, which inference treats as lists of sizes, at 1.5 us per element
+_MOST_COPIES = 1 << 24  # maximum copies of values into the tables of inner graphs, at 0.2 us each
 
 _KEEP_SYMBOLS = op_set(
     "Abs Add And AveragePool BatchNormalization Cast Ceil Clip Concat Conv Cos Div Dropout Elu Equal Erf Exp Flatten "
