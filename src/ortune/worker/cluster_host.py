@@ -134,10 +134,10 @@ class ClusterHost:
                 child.process.stdin.close()  # type: ignore[union-attr]
 
     def read(self, number: int, wait_s: float) -> Tuple[bytes, bytes, Optional[int]]:
-        """Return what a process has printed on stdout and stderr, and its exit code after both have ended.
+        """Return the output of a process on stdout and stderr, and its exit code after both have ended.
 
         Args:
-            number: The process.
+            number: Number of the process.
             wait_s: Longest wait for data, in seconds.
         """
         child = self._children[number]

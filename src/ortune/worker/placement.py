@@ -81,7 +81,7 @@ def verdicts(log: str, provider: str) -> List[List[str]]:
 
 
 def _logged(do: Callable[[], None]) -> str:
-    """Return what is written to stderr during a call, by ONNX Runtime too."""
+    """Return the text that a call writes to stderr, including the log of ONNX Runtime."""
     with tempfile.TemporaryFile() as file:
         before = os.dup(2)
         try:

@@ -1,4 +1,4 @@
-"""Name of the result field that becomes a table in Python."""
+"""Name of the result field of ``ortune lock app.workload`` that becomes a table in Python."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def _session(
     )
     if rewritten is None:
         return session
-    # A model with fixed sizes has other input and output shapes, so the program gets those of its own model.
+    # A model with fixed sizes has different input and output shapes, so the program gets the shapes of its own model.
     inputs, outputs = (
         seen_values(application.bases[rewritten.model].side.model.ir) if rewritten.only else ((), ())
     )

@@ -122,7 +122,7 @@ class ModelBatch:
                 where="--budget-each",
                 do="pass one of them",
             )
-        if self.hosts or not self.on_cluster:  # those of a cluster are not known before it is joined
+        if self.hosts or not self.on_cluster:  # the hosts of a cluster are unknown before joining it
             _ = self.prices
         if self.values.get("quick") and (each is not None or "budget" in self.typed):
             raise UsageError("--quick has a budget of its own", where="--quick", do="omit it, or the budget")

@@ -217,7 +217,7 @@ class Fleet:
             return
         known = self._hosts.get(event.host)
         if known is None or (isinstance(event, JobEnded) and event.number != known.number):
-            return  # a duplicate answer, or one of a host that was lost before
+            return  # a duplicate answer, or the answer of a lost host
         host = known
         waiting, host.runs, host.number = host.runs, None, 0
         self._n_running -= waiting is not None

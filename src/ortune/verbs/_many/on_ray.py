@@ -85,7 +85,7 @@ class RayHosts:
         self._used: dict[str, RayHost] = {}  # by name
         self._busy: dict[str, threading.Thread] = {}
         self._came: queue.Queue[Event | _Ready | Callable[[], None]] = queue.Queue()
-        self._first: list[Event] = []  # what the next ``wait`` returns
+        self._first: list[Event] = []  # events that the next ``wait`` returns
         self._refused: set[str] = set()
         self._stopping = threading.Event()
         self._looked_s = 0.0

@@ -50,7 +50,7 @@ def with_bundle(
     from ortune.verbs._shared.tune_headline import HERE
 
     result, baseline = envelope.result, run.baseline
-    # Without a change, the page in the bundle says what the bundle contains.
+    # The page in the bundle lists the bundle's contents only if no change is proposed.
     page = envelope if result.changes else _at(envelope, HERE)
     try:
         path = write_bundle(
@@ -72,7 +72,7 @@ def with_bundle(
     report, info = path / "report.html", bundle_format.read(path)
     lacking: ErrorInfo | None = None
     if info.plain_model:
-        # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
+        # The printed lines must load the measured model when they are pasted unchanged; its path is known only now.
         code = pasted.rewritten_loading_lines(baseline, result.winner, str(path / info.model))
         result = msgspec.structs.replace(result, code=code)
         try:

@@ -74,7 +74,7 @@ def with_tolerance(
     Raises:
         UsageError: A value cannot be read, or a metric was passed without its limit or a limit without its metric.
     """
-    # Most commands have neither, and what reads them imports all that compares outputs.
+    # Imported here because most commands have neither value, and the import loads all code that compares outputs.
     if tolerance is not None:
         from ortune.outputs.tolerance import parse
 

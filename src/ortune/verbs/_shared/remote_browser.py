@@ -148,7 +148,7 @@ def _context(options: Listening, address: str, scratch: Path, watch: Watcher) ->
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # One with a passphrase is refused, since nobody is there to type it.
+        # The empty password makes a key with a passphrase fail instead of prompting for the passphrase.
         context.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as error:
         what = f"this certificate and key cannot be used: {error}"

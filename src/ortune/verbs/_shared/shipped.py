@@ -62,7 +62,7 @@ def decide(
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
     peak = over_memory(measured(search.confirmation, search.winner.arm), race.limit_bytes)
-    # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
+    # A plan that fails alone or is slower alone is refused first, however fast it was next to other processes.
     if fell:
         why = tuned_words.fell_alone(leader, name, fell[-1].reason)
     elif deciding.verdict == "faster" and alone is not None and alone.ratio_low > 1:
@@ -121,7 +121,7 @@ def rejected(search: Search) -> str:
                 len(ratios),
                 search.default_worsens,
             )
-    # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
+    # Only plans that beat both the least worthwhile change and the shipped plan are reported.
     if search.winner is not None:
         least = min(least, search.winner.median_log_ratio)
     worse = [

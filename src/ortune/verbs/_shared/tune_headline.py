@@ -205,7 +205,7 @@ def _named(result: TuneResult) -> str:
         said = counted(len(plan.rewrites), len(plan.settings))
     if runtime is None:
         return said
-    # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": of a provider from a wheel of its own the wheel, else the build.
+    # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": the wheel of a provider with a separate wheel, otherwise the build.
     wheel = next((runtime.plugins[n] for n in plan.provider_names if n in runtime.plugins), runtime.build)
     names = ", ".join(providers.short_name(p.name) for p in plan.providers)
     runs_on = f"{names} ({wheel})" if names else wheel

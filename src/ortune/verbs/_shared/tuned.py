@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from ortune import rules
-from ortune.catalogue.providers import WEB_WASM as WASM  # what every browser runs
+from ortune.catalogue.providers import WEB_WASM as WASM  # the provider that every browser runs
 from ortune.engines.quantizing import precision_table
 from ortune.engines.racing import pasted
 from ortune.engines.racing.entering import next_ns
@@ -42,7 +42,7 @@ from ortune.verbs._shared import tuned_words
 from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
-NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
+NEIGHBOUR = 0.5  # CPUs used by other processes (or their load, without that figure) that make a machine busy
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
 """Fractions of time in which a task waits for a CPU: the machine is idle below the first, busy from the second on."""
 
@@ -73,7 +73,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
     default, current = (
         measured(search.confirmation, arm) or measured(race.all_blocks, arm) for arm in (BASE, CURRENT)
     )
-    default = default or [run.baseline.pilot.first]  # of a budget that held no more than the pilot
+    default = default or [run.baseline.pilot.first]  # if the budget held only the pilot
     won = measured(search.confirmation, winner.arm) if winner else []
     default_figures = describe(default, statistic, [run.baseline.pilot.first, *measured(search.alone, BASE)])
     alone = measured(search.alone, winner.arm) or search.starts if winner else []
@@ -306,7 +306,7 @@ def _conditions(search: Search) -> str:
     if not waits:
         return ""
     share = float(np.median(waits))
-    # A neighbour on a CPU that nobody waits for takes its clock and its caches all the same.
+    # Even if no task waits for a CPU, a neighbouring process lowers the clock rate and evicts caches.
     others = [
         sensors.load1 - (sensors.cpu_over_wall or 0.0)
         if sensors.others_cpu_us is None

@@ -1,1 +1,1 @@
-"""The folder of ``ortune bench``: its options, its steps, its words."""
+"""Package of ``ortune bench``: options, steps, result types and wording."""

@@ -58,7 +58,7 @@ def rows(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 def by_gap(row: BenchRow, result: BenchResult) -> str:
     """Return the remark that the gap between requests sets the throughput; empty if it does not."""
-    # A gap shorter than the request does not, and calls at given times have no gap.
+    # A gap shorter than the request does not limit the throughput, and calls at given times have no gap.
     if result.arrivals or result.gap_ns <= row.median_ns.value:
         return ""
     return f" (set by the gap of {result.gap_ns / 1e6:g} ms)"

@@ -209,7 +209,7 @@ def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
     """Return the number of threads of one process that may need a CPU at the same time: callers and thread pools."""
     added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
     pool = plan.settings.get(POOL.name)
-    # The size of a pool counts the caller, who works along.
+    # The size of a thread pool includes the calling thread, which works too.
     pools = pool - 1 if isinstance(pool, int) else work.sessions * added
     return work.sessions * work.callers + pools
 
@@ -234,7 +234,7 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
         notes.append(note_words.waited(float(np.median(waits)), own, cpus))
     others = [s.load1 - (s.cpu_over_wall or 0.0) for s in sensors if s.load1 is not None]
     if not waits and not crowd and others and float(np.median(others)) >= BUSY_SHARE * cpus:
-        # Without pressure figures: the load that is left when that of the process itself is taken away.
+        # Without pressure figures: the load average less the load of the measured process.
         notes.append(note_words.other_tasks(float(np.median(others)), cpus))
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)

@@ -20,7 +20,7 @@ def planned(processes: int, runs: int, callers: int, *, asked: bool) -> str:
         callers: Callers of all sessions together.
         asked: Whether the user chose the number of processes.
     """
-    # A caller that is through goes on until the last is.
+    # A caller that has done its requests continues until the last caller has.
     more = " or more" if callers > 1 else ""
     about = "" if asked or processes == 1 else "about "
     of_processes = "1 process" if processes == 1 else f"{about}{processes} processes"
@@ -38,7 +38,13 @@ def plan(shapes: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def over_budget(processes: int, needed_s: float, *, asked: bool) -> str:
-    """Return that processes take longer than the budget; if the user chose no number, no figure has an interval."""
+    """Return a note that processes take longer than the budget.
+
+    Args:
+        processes: Number of processes.
+        needed_s: Seconds that they are expected to take.
+        asked: Whether the user chose the number of processes. If not, no figure has an interval.
+    """
     instead = "" if asked else ", so no figure has an interval"
     return (
         f"{processes} processes take about {math.ceil(needed_s)} s, more than is left of the budget{instead}"

@@ -51,11 +51,11 @@ from ortune.verbs.bench.figures import CaseTrial, make_result
 from ortune.verbs.bench.options import Options
 from ortune.verbs.bench.result import BenchResult
 
-GOOD_PROCESSES = 8  # enough for an interval; beyond, time may go to requests until a p99 can be told
-TAIL_REQUESTS = 1000  # of a shape: a p99 needs 662, and more where processes differ
-OPEN_PROCESSES = 4  # of an open loop
-MOST_PROCESSES = 100  # of a shape, unless asked for: the raw samples of more would only fill the document
-FAILURES = 2  # of a shape one after the other, before it is given up
+GOOD_PROCESSES = 8  # enough for an interval; further time may go to the requests that a p99 needs
+TAIL_REQUESTS = 1000  # per shape: a p99 needs 662, and more where processes differ
+OPEN_PROCESSES = 4  # for an open loop
+MOST_PROCESSES = 100  # per shape by default: more raw samples would only fill the document
+FAILURES = 2  # consecutive failures after which a shape is given up
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
@@ -186,7 +186,7 @@ class _Run:
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
-        self.looks: list[Measured] = []  # at each shape, what the pilot timed
+        self.looks: list[Measured] = []  # the pilot's measurement of each shape
         self.shapes: list[Shape] = []
 
     def go(self) -> Envelope[BenchResult]:
@@ -270,7 +270,7 @@ class _Run:
                 timing = replace(timing, runs=1)
             runs = self.options.runs or requests(timing.runs, left, process_ns, request_ns, callers)
             if self.arrival is not None and self.options.runs is None:
-                # A queue needs time to build: a few long processes tell more than many short ones.
+                # A queue needs time to build up: a few long processes show more of it than many short ones.
                 runs = min(TAIL_REQUESTS, int((left / OPEN_PROCESSES - process_ns) / request_ns))
             if self.options.runs is None and self.options.processes is None:
                 # As many processes as a verdict needs come first: no number of requests in one process makes
@@ -380,8 +380,8 @@ def requests(least: int, left_ns: float, process_ns: float, request_ns: float, c
         request_ns: Time of a request, including the pause.
         callers: Number of callers of all sessions together.
     """
-    # In 60 s of a shape each of 8 processes has 7.5 s: 5.5 s for requests after 2 s of its own. 1,000
-    # requests of the shape are 125 a process.
+    # Example: a shape has 60 s, so each of 8 processes has 7.5 s: 2 s to start and 5.5 s for requests. 1,000 requests
+    # per shape are 125 per process.
     affordable = int((left_ns / GOOD_PROCESSES - process_ns) / request_ns)
     wanted = math.ceil(TAIL_REQUESTS / GOOD_PROCESSES / callers)
     return max(least, min(affordable, wanted))

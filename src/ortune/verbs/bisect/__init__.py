@@ -1,1 +1,1 @@
-"""The folder of ``ortune bisect``: its options, its steps, its words."""
+"""Package of ``ortune bisect``: options, steps, result types and wording."""

@@ -110,7 +110,7 @@ class _Run:
         baseline.comparer.labels = pairing.joint_labels(baseline.comparer.labels, ours, theirs, outputs)
         baseline.pilot.first = first
         baseline.check.renames[NEW] = outputs
-        # Held against what A gave, right or wrong.
+        # Compared with the outputs of A, whether those are correct or not.
         difference = output_check.difference(
             baseline,
             trial,
@@ -135,7 +135,8 @@ class _Run:
         notes = []
         parting = self._found(sides, joined, optimised=False, differ=not difference.ok)
         graphs: Literal["files", "optimised"] = "files"
-        # Within the limits a quantized model may be by steps of its grids, which the optimised graphs alone tell.
+        # The limits of a quantized model include steps of its quantization grids, so it may differ and be within them.
+        # Then only the optimised graphs show where the models differ.
         asked = not difference.ok or any(grids(model.ir) for model in models)
         if not parting.partings and asked and any(side.optimised for side in sides):
             try:
@@ -164,7 +165,7 @@ class _Run:
         check = self.baseline.check
         if check.refuted:
             return "float64"
-        # Both may be what the optimiser made of the model.
+        # The optimiser may have changed the outputs of both models.
         wrong = check.wrong and check_side(self.baseline, self.b, refs_b, self.watch.line, "B")
         return "optimiser-off" if wrong else ""
 

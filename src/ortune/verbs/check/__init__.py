@@ -1,1 +1,1 @@
-"""The folder of ``ortune check``: its options, its steps, its words."""
+"""Package of ``ortune check``: options, steps, result types and wording."""

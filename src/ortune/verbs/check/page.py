@@ -16,7 +16,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
     answer, *more = check_words.end(result)
     blocks: list[Block] = [answer]
     for model in result.models:
-        # A section's title is not capitalised: it is a file's name.
+        # The title is a file's name, so it is not capitalised.
         blocks.append(
             Section(title=model.path, blocks=[_findings(model), *check_words.after_findings(model)])
         )

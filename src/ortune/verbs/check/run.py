@@ -193,7 +193,7 @@ class _Check:
 
     def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
         """Verify the fixed model by running it, then write it, with external data if the original has external data."""
-        # A hundred modules that measure, which a look at a file does not wait for.
+        # Imported here: it loads a hundred modules for measuring, which a mere check of a file does not need.
         from ortune.engines import verification
 
         if self.options.in_place and from_git.split(text):

@@ -203,7 +203,7 @@ def _rule(code: str, name: str, title: str) -> dict[str, object]:
 
 def _result(path: str, finding: Finding) -> dict[str, object]:
     location = {
-        # A model has no lines, and GitHub shows nothing beside a file without one.
+        # A model has no lines, and GitHub shows no annotation without a line number.
         "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": 1}},
         "logicalLocations": _logical(finding.where),
     }

@@ -1,1 +1,1 @@
-"""The folder of ``ortune compare``: its options, its steps, its words."""
+"""Package of ``ortune compare``: options, steps, result types and wording."""

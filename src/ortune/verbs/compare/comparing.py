@@ -93,7 +93,7 @@ class Comparing:
                     self.baseline.note(f"{new.name}: {finding_words.unmet(setting, missing)}")
         # Nothing begins in the time of the answer, also before the blocks are planned.
         self.budget = opened.budget.reserve(opened.answer_s)
-        self.after_s = opened.answer_s  # that what comes after the blocks takes in any budget
+        self.after_s = opened.answer_s  # seconds needed after the blocks, in any budget
         self.state: duel.Duel | None = None
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
@@ -134,7 +134,7 @@ class Comparing:
             baseline,
             self.objective,
             self.budget,
-            # Each new side is run once by itself, and where it differs questioned; then a block of all.
+            # Each new side runs once alone, and is investigated if its outputs differ; then comes a block of all sides.
             rest=lambda: (2 + SIDE_RUNS) * len(self.news) + 1,
         )
         baseline.notes += in_browser("A", baseline.pilot.first.done)
@@ -222,13 +222,13 @@ class Comparing:
         baseline = self.baseline
         source = new.side.runtime.source
         if source is not None and source.compiles:
-            # What is compiled is kept for later trials: their cost is that of the next one, not of this.
+            # Later trials reuse the compiled model, so the next trial, not this one, shows their cost.
             self.watch.line(FirstRun(side=source.called))
             limits = baseline.executor.limits
             baseline.limits.set(max(LEAST_PATIENCE_S, self.budget.left_s))
             outcome = baseline.executor.trial(given, runs=0, fresh=True)
             baseline.executor.limits = limits
-            if isinstance(outcome, Failed):  # what takes longer to compile than the budget lasts would again
+            if isinstance(outcome, Failed):  # a compilation longer than the budget would time out again
                 return outcome
         outcome = baseline.executor.trial(given, runs=baseline.pilot.look_runs, keep_outputs=True)
         try:
@@ -298,11 +298,11 @@ class Comparing:
         later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         later_s += 1e-9 * PROFILED_TRIALS * trial_ns if self.tells_why else 0.0
         self.after_s = self.experiment.answer_s + later_s
-        # In a small budget blocks come before starts and a reason, which get at most a fifth of it, and nothing that
-        # the fewest blocks of a test need. The answer is written in any case.
+        # In a small budget the blocks precede the cold starts and the profiles for a reason. Those get at most a
+        # fifth of the budget, after the fewest blocks of a test. The answer is written in any case.
         trials, least = self.budget.trials(trial_ns), duel.least_blocks(self.rules.share(n_new))
         sizes = (1 + n_new + len(duel.CONTROLS), 1 + n_new)
-        # Example: 2 s a trial, 40 s left. Six blocks of four trials take 48 s, of two 24 s: 16 s can be kept.
+        # Example: 2 s per trial, 40 s left. Six blocks of four trials take 48 s, of two trials 24 s: 16 s are free.
         needed = next((least * n for n in sizes if least * n <= trials), trials)
         most_s = min(AFTER_SHARE * self.budget.total_s, 1e-9 * (trials - needed) * trial_ns)
         self.budget = self.budget.reserve(min(later_s, max(0.0, most_s)))
@@ -312,7 +312,7 @@ class Comparing:
         before = self.baseline.pilot.trial_ns
         self.before_s = self.budget.spent_s
         n_arms = 1 + n_new + len(duel.CONTROLS)
-        # The pilot knows the base's cost alone: what a shorter trial of it takes, one of all sides takes in proportion.
+        # The pilot measured only the base: the trials of all sides are shortened in the proportion of the base's.
         each_ns = self.budget.left_ns / (controls.CALIBRATION_BLOCKS * n_arms)
         self.baseline.shorten(each_ns * before / trial_ns)
         trial_ns *= self.baseline.pilot.trial_ns / before
@@ -356,7 +356,7 @@ class Comparing:
         raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
         for new in raced:
             new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
-        # A side that keeps something on disk has been seen to write it, and not yet, alone, to load with it.
+        # A side with a cache on disk has written it by now, but has not yet been timed alone loading from it.
         wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
         fits = self.experiment.budget.holds(STARTS * (1 + len(raced)), self.baseline.pilot.start_ns)
         more = fits and state.ended != "stopped" and (design.controlled or wrote) and raced

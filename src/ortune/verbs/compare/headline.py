@@ -24,7 +24,7 @@ def _of_models(result: CompareResult) -> str:
     if comparison is None and finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
     of_outputs = [text for text in (outputs(result.outputs), undecided(result)) if text]
-    # Another label, row or shape comes before any time: no tolerance accepts it.
+    # A different label, row or shape precedes any time in the headline: no tolerance accepts it.
     first = not (result.outputs.ok or result.outputs.asked) and result.outputs.accepting_tolerance is None
     if comparison is None and result.outputs.comparable:
         time = heads.headline("inconclusive", NO_BLOCK, *(() if first else of_outputs), rerun(result))
@@ -71,7 +71,7 @@ def rerun(result: CompareResult) -> str:
         return ""
     timed = result.comparison is not None and not sides.no_interval(result.comparison)
     controls = "controls not run, " if timed else ""
-    # What needs longer than that is told as a time: two budgets of one answer contradict each other.
+    # A longer time is worded elsewhere: two budgets in one answer would contradict each other.
     if conclusive_after_s(result) > result.enough_s:
         return controls.removesuffix(", ")
     return f"{controls}rerun with {enough(result.enough_s)}"

@@ -36,8 +36,8 @@ def judge(
     new.difference = output_check.difference(
         baseline, trial, again=new.contestant, rewritten=new.side.plan.rewrites
     )
-    # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
-    # the reference. Only then is the side itself asked.
+    # Before this side is blamed, the base is checked for an optimiser that spoils its outputs, since they are
+    # the reference. Only then is the side checked.
     if not new.difference.ok:
         check_base(baseline, line, "A", budget)
         if baseline.check.wrong:
@@ -50,7 +50,7 @@ def judge(
         if not new.wrong:
             locate_non_finite(baseline, new.side, feeds, new.difference, line, new.name, budget)
     elif new.difference.reference_wrong:
-        new.wrong = True  # it gives what the evaluation refutes
+        new.wrong = True  # its outputs are those that the evaluation refutes
     if new.rewritten_exactly(baseline.side):
         # What must not change the outputs is not excused by a tolerance.
         new.difference = msgspec.structs.replace(new.difference, accepting_tolerance=None)

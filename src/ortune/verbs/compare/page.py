@@ -69,7 +69,7 @@ def _intervals(result: CompareResult) -> Table:
     compared = [(c.name, c.side, c.comparison) for c in result.candidates] or [
         (result.name, result.new, result.comparison)
     ]
-    # Of one model with other settings its name tells nothing.
+    # If both sides are one model with different settings, the model's name does not distinguish them.
     arms = [
         (name, side.plan.describe() if side.label == result.base.label else side.label, c)
         for name, side, c in compared
@@ -81,7 +81,7 @@ def _intervals(result: CompareResult) -> Table:
         Column(
             "",
             "chart",
-            # Its ends say which way is slower: 2x on the left takes twice as long.
+            # The labels at the ends give the direction: 2x on the left takes twice as long.
             axis=factor_axis(ends, lambda t: "A" if t == 1 else times(max(t, 1 / t))),
             ends=("slower", "faster"),
         ),

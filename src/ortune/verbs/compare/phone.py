@@ -216,7 +216,7 @@ def _outcome(trial: PhoneTrial) -> Measured:
     done = TrialDone(
         load_ns=trial.load_ns,
         cases=(times,),
-        cpu_ns=0,  # a phone tells none
+        cpu_ns=0,  # a phone does not report CPU time
         wall_ns=sum(trial.latency_ns),
         n_runs=len(trial.latency_ns),
     )

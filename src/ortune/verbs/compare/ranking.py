@@ -212,10 +212,10 @@ def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -
     gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
     seen = comparison.smallest_effect_ratio if comparison is not None else None
     if state.ended in ("blocks", "budget") and gate.provable_ratio is not None and seen is not None:
-        # All blocks were measured, and what they could show counts: outliers widen an interval beyond the forecast.
+        # All blocks were measured, so their smallest provable effect counts: outliers widen an interval.
         gate = msgspec.structs.replace(gate, provable_ratio=max(gate.provable_ratio, seen))
     if new.difference is None or not new.difference.ok:
-        # Outputs outside the tolerance fail the gate, however fast they come.
+        # Outputs outside the tolerance fail the gate at any speed.
         return msgspec.structs.replace(gate, answer="fail", reason="")
     if comparison is not None and _may_be_load(gate, comparison):
         return msgspec.structs.replace(gate, answer="undecided", reason="other-programs")

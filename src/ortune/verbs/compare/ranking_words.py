@@ -32,7 +32,7 @@ def ranking(result: CompareResult) -> Table:
         (Column("with", "text"), [side.plan.describe() for side in ranked_sides]),
         (Column("runtime", "text"), [side.runtime.build for side in ranked_sides]),
     ]
-    # What is the same of all tells nothing.
+    # Columns that are equal for all sides are left out.
     which = [(column, texts) for column, texts in which if len(set(texts)) > 1]
     names = list(zip(*(texts for _, texts in which), strict=True)) or [()] * len(ranked_sides)
     columns = [Column("", "label"), *(column for column, _ in which), Column(figure)]

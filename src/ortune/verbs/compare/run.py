@@ -130,7 +130,7 @@ class _Run:
         self.options, self.experiment, self.a, self.news = options, opened, a, news
         self.left_out = left_out
         self.sources = [side for side in (a, *(new.side for new in news)) if side.onnx is not None]
-        # A framework has no profile that could be held against ONNX Runtime's.
+        # A framework has no profile comparable with ONNX Runtime's.
         self.tells_why = not options.no_why and options.objective in TIMES and not self.sources
         for new in news:
             new.pairs = pairing.pair_inputs(a.model.ir, new.side.model.ir, options.mapped, new.name)
@@ -223,12 +223,12 @@ class _Run:
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Add profiles that locate a confirmed difference in run time; other differences cannot be located."""
         result = envelope.result
-        # Another side that is wrong takes nothing from what these two show.
+        # A third side with wrong outputs does not invalidate the comparison of these two.
         proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")
         if not (self.tells_why and proven and result.base_figures and result.new_figures):
             return envelope
         a, b = result.base_figures, result.new_figures
-        # The profiles are of typical runs: against a p95 or a throughput they cannot be held.
+        # The profiles show typical runs, so they cannot explain a p95 or a throughput.
         plain = compared_ns(b) - compared_ns(a) if self.options.objective == "latency" else None
         new = next(new for new in self.news if new.name == result.name)
         assert new.contestant is not None
@@ -249,7 +249,7 @@ class _Run:
             )
             result = msgspec.structs.replace(result, why=worded(difference, result.name))
         except (OrtuneError, OSError) as error:
-            # An answer is not lost because its reason is: by a disk that fills up, say.
+            # An answer is returned even if its reason is lost, for example because the disk fills up.
             reason = error.what if isinstance(error, OrtuneError) else str(error)
             result = msgspec.structs.replace(result, notes=(*result.notes, reason_unknown(reason)))
         return msgspec.structs.replace(envelope, result=result)

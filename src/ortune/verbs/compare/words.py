@@ -135,7 +135,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
     if result.app is not None:
         return app_words.document(envelope)
     why = difference_words.brief(result.why) if result.why is not None else []
-    # A profile that shows no difference says nothing of one that was proven without it.
+    # A profile without a difference does not refute a difference that was proven by timing.
     first = 0 if result.why is None or difference_tables.no_difference(result.why) else 1
     return Document(
         title=f"ortune compare: {result.base.label} against {result.new.label}",
@@ -151,7 +151,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             *others_words.lines(compared(result)),
             _figures(result),
             cases(result.cases, "A", result.name, f"{result.name} against A"),
-            # Error beside speed, once it is more than rounding.
+            # The error is printed next to the speed if it exceeds rounding.
             *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
             Pairs(rows=_called(result)),
             Pairs(rows=_transfer(result)),
@@ -242,7 +242,7 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
         (a.plan.describe(), _arrived(b.plan, result.read_back)),
         (a.runtime.build, b.runtime.build),
     ]
-    # What is the same of both tells nothing; two copies of one thing are told by their name.
+    # Properties that both sides share are left out; two copies of one model are told apart by their names.
     pairs = [pair for pair in texts if pair[0] != pair[1]] or texts[:1]
     return [("A", ", ".join(pair[0] for pair in pairs)), (result.name, ", ".join(pair[1] for pair in pairs))]
 
@@ -260,7 +260,7 @@ def _checks(result: CompareResult) -> list[Line]:
     unread = [r.knob for item in _read_backs(result) for r in item if not r.ok]
     arrived = f"not applied: {', '.join(unread)}" if unread else ""
     if result.comparison is None:
-        # What was not timed is told by where its nodes ran.
+        # Without times, the findings on where the nodes ran are shown.
         software = finding_words.functional_only(result.findings)
         said = [*finding_words.caveats(result.findings), *(result.notes if software else ())]
         return [Line(text, "look") for text in said]
@@ -338,7 +338,7 @@ def _tone(result: CompareResult) -> Tone:
         return "bad"
     untimed: VerdictName = "inconclusive" if result.outputs.comparable else "wrong-output"
     tone = TONES[result.comparison.verdict if result.comparison else untimed]
-    # What is faster and no longer the same is for its user to judge, and so is what no control stands behind.
+    # A faster side with different outputs or without controls is not marked as good: the user has to judge it.
     doubtful = not result.outputs.ok or not result.controls or others_words.doubts(result.comparison)
     return "unsure" if tone == "good" and doubtful else tone
 

@@ -1,1 +1,1 @@
-"""The folder of ``ortune convert``: its options, its steps, its words."""
+"""Package of ``ortune convert``: options, steps, result types and wording."""

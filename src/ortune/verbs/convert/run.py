@@ -144,7 +144,7 @@ def _compared(
         no_wait=options.no_wait,
         no_why=True,
     )
-    # A clock of its own: the conversion is not part of its budget.
+    # The comparison gets a new clock: the conversion is not part of its budget.
     return compare.run(asked, replace(watch, clock=Stopwatch()))
 
 
@@ -307,14 +307,14 @@ class _Run:
         )
         try:
             exported = self.process.ask(request, SourceExported)
-            # Out of the reach of the process: what is checked is what is written.
+            # Copied out of the reach of the process, so that the checked file is the one that is written.
             place = self.opened.scratch / own.name / name
             self.process.copy_out(own, place.parent)
             return self._checked(place, exporter, exported, self.expected)
         except (ModelError, MeasurementError) as error:
             if not error.where.startswith(str(place)):
                 raise
-            # ONNX Runtime cannot load or run what the exporter wrote, such as an operator that it left as it was.
+            # ONNX Runtime cannot load or run the exported file, for example if an operator was not converted.
             what = error.what.replace(str(place), place.name)
             if error.code == "timeout":
                 what = convert_words.endless(what)

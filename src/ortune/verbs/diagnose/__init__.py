@@ -1,1 +1,1 @@
-"""The folder of ``ortune diagnose``: its options, its steps, its words."""
+"""Package of ``ortune diagnose``: options, steps, result types and wording."""

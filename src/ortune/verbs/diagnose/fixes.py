@@ -107,7 +107,7 @@ class Fixes:
         """Run and compare the fixes that fit in the budget; nothing is run if there is no time for a comparison."""
         if not self.baseline.check.claims:
             self._no_time = finding_words.NO_CLAIMS
-        elif self.baseline.functional_only:  # on a GPU that is software outputs tell something, times nothing
+        elif self.baseline.functional_only:  # on an emulated GPU, outputs are meaningful but times are not
             self._no_time = diagnose_words.NOT_TIMED
             for fix in self.fixes:
                 self._try(fix)
@@ -161,9 +161,9 @@ class Fixes:
 
         def drop(kept: list[str]) -> None:
             alone = [arm for arm in kept if arm != TOGETHER]
-            # Single fixes go first, the last of them (worth least) before the others. All together stays next
-            # to one of them, as it is what a user gets who applies everything; in the end the first fix alone
-            # stays.
+            # Single fixes are dropped first, beginning with the last, which is worth least. The arm with all fixes
+            # remains next to one of them, as a user who applies everything gets it; in the end only the first fix
+            # remains.
             kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
 
         within = affordable_arms(self.baseline, arms, self.budget, drop)

@@ -192,7 +192,7 @@ def _share(page: WatchedPage) -> str:
 
 def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
     environment = page.seen
-    if environment.browser:  # a page that crashed tells nothing of itself any more
+    if environment.browser:  # a crashed page reports no environment
         yield "browser", f"{environment.browser}, {environment.cpus} processors"
         yield "cross-origin isolated", "yes" if environment.isolated else "no, so WebAssembly has one thread"
     if environment.adapter:

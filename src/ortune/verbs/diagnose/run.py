@@ -75,7 +75,7 @@ def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseR
     began_s = monotonic.now_s()
     watch.line(f"watching {options.page}")
     from ortune.verbs.diagnose.watched import (
-        watched,  # what talks to a browser, which no other diagnosis needs
+        watched,  # talks to a browser, which no other diagnosis needs
     )
 
     page, first = watched(url, options.in_browser, options.watch_s, opened.scratch, watch.stop)
@@ -113,7 +113,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
     output_check.step_down(baseline)
     watch.line(PLANNING)
     run_pilot(baseline, options.objective, budget, lambda trial_ns: fits(budget, trial_ns))
-    # What a profile tells, and what follows from it, would not come out the same again.
+    # A second profile and its findings would differ, so a resumed session takes the recorded ones.
     once = opened.replay.once
     profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
     opened.replay.record_other_work()
@@ -163,10 +163,10 @@ def _findings(
     facts = replace(
         baseline.facts(),
         begins=pace.begins,
-        # What a software device is slow at is not asked.
+        # Only a software device is passed on: its slow spots are not diagnosed.
         page=page if page is not None and page.software else None,
         emulated=targets.target_of(baseline.side.plan).emulated(first),
-        # Of a level that was stepped down from nothing else is to be said.
+        # If the optimisation level was lowered, only the wrong level is diagnosed.
         plan=baseline.check.wrong_plan or baseline.side.plan,
         profile=profile and as_profile(profile),
         host=opened.machine.host,

@@ -1,1 +1,1 @@
-"""The folder of ``ortune doctor``: its options, its steps, its words."""
+"""Package of ``ortune doctor``: options, steps, result types and wording."""

@@ -47,7 +47,7 @@ from ortune.verbs.doctor.result import DoctorResult, EffectRow, NoiseReport
 
 MINUTES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BLOCKS = 12
-BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
+BLOCKS_A_MINUTE = 30  # as in compare, which runs 60 in its two minutes
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[DoctorResult]:
@@ -109,7 +109,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
         except BusyError as error:
             if o.no_wait:
                 raise
-            # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
+            # The inventory needs no lock. The noise is not measured during another measurement, which would add to it.
             peak_failed = error.what
             watch.say(doctor_words.nothing_measured(error.what))
         except (Interrupted, Stopped):
@@ -136,7 +136,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
         alerts=baseline.alerts if baseline else (),
     )
     if noise is not None:
-        # Beside its noise, so that the session can be told again as it was.
+        # Stored with the noise, so that the session can be printed again.
         opened.log.add("document", envelope)
         opened.report_storage_failures()
     return envelope
@@ -207,7 +207,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
     watch.say(doctor_words.measuring_noise(BLOCKS, trial_ns / 1e9))
     try:
-        # The default races against itself: its evidence is what an equal plan would give.
+        # The default races against itself, so its evidence is that of an equal plan.
         limits = duel.Rules()
         schedule = Sequential(limits, design)
 

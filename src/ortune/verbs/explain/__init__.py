@@ -1,1 +1,1 @@
-"""The folder of ``ortune explain``: its options, its steps, its words."""
+"""Package of ``ortune explain``: options, steps, result types and wording."""

@@ -1,4 +1,4 @@
-"""``ortune explain``: what a rule finds, why it costs time, and what its fix may change."""
+"""``ortune explain``: describes a rule: its finding, why the finding costs time, and the risks of its fix."""
 
 from __future__ import annotations
 

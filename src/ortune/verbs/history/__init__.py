@@ -1,1 +1,1 @@
-"""The folder of ``ortune history``: its options, its steps, its words."""
+"""Package of ``ortune history``: options, steps, result types and wording."""

@@ -91,7 +91,7 @@ class Releases:
         if not running:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
         self.first_trials[newest] = baseline.pilot.first
-        # All releases are held against what is right, so the newest has its difference too where it is wrong.
+        # All releases are compared with the correct outputs, so the newest has a difference too if it is wrong.
         own = baseline.check
         if own.exact is not None:
             self.exact[newest] = own.exact
@@ -140,10 +140,10 @@ class Releases:
         """
         baseline, executor = self.baseline, self.baseline.executor
         right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
-        # The newest release is no truth: where it is refuted, others are compared with what refutes it.
+        # If the newest release is refuted, the others are compared with the evaluation that refutes it.
         reference = right.wide if baseline.check.refuted else None
         _, *older = self.runtimes
-        # Beside the newest release itself: its double, which shows what chance alone makes of equal sides.
+        # The control is a copy of the newest release, which shows the differences of equal sides by chance.
         arms = baseline.controls()
         for release in older:
             self.watch.line(FirstRun(side=release))
@@ -187,7 +187,7 @@ class Releases:
             self.watch.say(f"{', '.join(left)}: {reason}")
         return within
 
-    # --- what came of it
+    # --- result
 
     def result(self, *, again: Sequence[str], reproduce: str) -> HistoryResult:
         """Return the result of the measurement.
@@ -204,7 +204,7 @@ class Releases:
         if changed:
             # The largest change, whether faster or slower: 0.5 and 2 are alike.
             most = max(changed, key=lambda release: max(claims[release].ratio, 1 / claims[release].ratio))
-            # Releases stand newest first.
+            # Releases are ordered from the newest to the oldest.
             before = compared[compared.index(most) + 1]
             pair = ["--a-runtime", f"onnxruntime=={before}", "--b-runtime", f"onnxruntime=={most}"]
             command = shlex.join(["ortune", "compare", *again, *pair])

@@ -1,1 +1,1 @@
-"""The folder of ``ortune lock``: its options, its steps, its words."""
+"""Package of ``ortune lock``: options, steps, result types and wording."""

@@ -1,4 +1,4 @@
-"""``ortune lock``: stores a snapshot of what ONNX Runtime makes of a model, for later comparison. Nothing is timed."""
+"""``ortune lock``: stores a snapshot of how ONNX Runtime runs a model, for later comparison. Nothing is timed."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
             ],
         )
     failing, rows = details(result)
-    shown = _first(failing) if len(failing) > 1 else []  # the headline says a single one
+    shown = _first(failing) if len(failing) > 1 else []  # a single one is in the headline
     tone: Tone = "bad" if failing else "unsure" if result.not_compared else "good"
     again = "if this change is intended, create the lock again and commit it with the model"
     next_ = Code(title="next", lines=_next(envelope, check=False), commands=True)

@@ -1,1 +1,1 @@
-"""The folder of ``ortune look``: its options, its steps, its words."""
+"""Package of ``ortune look``: options, steps, result types and wording."""

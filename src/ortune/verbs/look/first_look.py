@@ -62,7 +62,7 @@ TIMED_NS = 1_000_000_000  # of timed runs; a first look needs no more
 PROFILED_EVENTS = 60_000
 TOP_NODES = 5
 LEAST_COUNT_S = 0.5  # for counting operations, however little time is left
-LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that are timed
+LEAST_RUNS = 6  # per process: the first run, two warm-up runs, three timed runs
 
 
 class FirstLook:
@@ -96,7 +96,7 @@ class FirstLook:
         self.experiment, self.model, self.store = opened, model, store
         self.side: ResolvedSide | None = None
         self.watch = opened.watch
-        # Nothing of a first look is repeated, so its time counts from the start of the process.
+        # The budget of a first look runs from the start of the process, since no part of it is repeated.
         self._whole = replace(opened.budget, spent_ns=lambda: 1e9 * opened.watch.clock.spent_s)
         self.work: Workload | None = None
         self.cost: ModelCost | None = None
@@ -204,9 +204,8 @@ class FirstLook:
         profile_s = 2 * trial_s + split * run_ns / 1e9
         self.busy = machine_load(first).busy
         left_s = self.budget.left_s
-        # Where time is short, the plain process beside the profiled one is timed in the place of one of its own; it
-        # runs one shape alone.
-        # A timed process may well take longer than the least that it does.
+        # If time is short, the unprofiled process of the profile is timed instead of a separate process; it runs only
+        # one shape. A timed process may take longer than its least number of runs.
         both = 1.5 * trial_s + profile_s <= left_s
         if trial_s > left_s:
             self.needed_s = self.budget.needed_s(1, 1e9 * (trial_s + profile_s))
@@ -259,7 +258,7 @@ class FirstLook:
         # No more than the time allows, in two processes that take turns.
         time_ns = min(TIMED_NS, max(0.0, self.budget.left_s) * 1e9 / 4)
         runs = max(3, min(ENOUGH_RUNS, fits, int(time_ns / self.timing.latency_ns)))
-        # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
+        # In alternation with a process without the profiler, so that noise is not taken for the profiler's cost.
         outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
         if not isinstance(outcome, Measured):
             self.left_out.append(look_words.profile_failed(describe(outcome)))
@@ -286,7 +285,7 @@ class FirstLook:
         operators = by_operator(trace, warm)
         self.profile = OperatorProfile(
             n_runs=len(kept_runs(trace, warm)),
-            # Medians of a busy machine may be less than the sum of what a typical run consists of.
+            # On a busy machine, the median of whole runs may be less than the sum of the operators' times.
             run_ns=max(
                 run_time_ns(trace, warm) if wall_ns is None else float(np.median(wall_ns)),
                 sum(operator.time_ns for operator in operators),
@@ -297,7 +296,7 @@ class FirstLook:
             complete=trace.complete,
         )
         assert self.work is not None and self.timing is not None
-        # Mapping its nodes is work of the answer's kind, beside the tool that saves the graph.
+        # Mapping the nodes takes about as long as the answer, in addition to the time for saving the graph.
         needed = saving_s(self.timing.load_ns) + self.experiment.answer_s
         hurried = self.budget.left_s < needed
         if hurried:

@@ -16,7 +16,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
     """Return the page of a first look."""
     result, plain = envelope.result, look_words.document(envelope)
     by_time = next((block for block in plain.blocks if isinstance(block, Table)), None)
-    # An estimate of the operators has a table of its own.
+    # An estimate of the operators has a separate table.
     blocks = [
         _operators(result) if block is by_time and not result.estimate else block for block in plain.blocks
     ]

@@ -170,7 +170,7 @@ class _Look:
             emulated=self.look.emulated,
             begins=pace.begins,
         )
-        # What was said before the answer is not said again.
+        # Findings that were printed before the answer are not repeated.
         said = {alert.code for baseline in self.experiment.baselines for alert in baseline.alerts}
         return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
 

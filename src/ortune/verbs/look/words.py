@@ -71,7 +71,7 @@ def one_caller(load: str) -> str:
 def about(result: LookResult) -> list[tuple[str, str]]:
     """Return rows (title, text) on the properties of the file."""
     info = result.model
-    # ORT format declares every domain that there is; those that no node is of say nothing.
+    # ORT format declares all known domains, so domains without a node are left out.
     used = {operator.rpartition(".")[0] for operator in result.operators}
     named = {d or "ai.onnx": v for d, v in info.opsets.items() if d in ("", "ai.onnx") or d in used}
     opsets = ", ".join(f"{domain} {version}" for domain, version in named.items())
@@ -124,7 +124,7 @@ def _weights(result: LookResult) -> str:
         return "none"
     types = list(result.weight_types)
     if not result.parameter_bytes:
-        # Text, whose length is not known without reading it.
+        # Strings: their length is unknown without reading them.
         return f"{_parameters(result.parameters)} of {', '.join(types)}"
     if len(types) == 1:
         kinds = f" of {types[0]}"

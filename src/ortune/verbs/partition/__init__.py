@@ -1,1 +1,1 @@
-"""The folder of ``ortune partition``: its options, its steps, its words."""
+"""Package of ``ortune partition``: options, steps, result types and wording."""

@@ -107,7 +107,7 @@ class _Models:
         )
         self._case = work.cases[0]
         fixing = rewrites.find("fixed-dimensions").proposes(side.model.ir, work)
-        finished = side.model.facts.format == "ort"  # in ORT format a graph is optimised as it is to stay
+        finished = side.model.facts.format == "ort"  # a graph in ORT format is already optimised
         self.plain = side.model.ir if finished else self._at_basic(side.model, ())
         self.fixed: ir.Model | None = None
         self.notes: list[str] = []
@@ -129,7 +129,7 @@ class _Models:
         )
         self._candidates: dict[str, Candidates] = {}
         self._proposed: Proposals = {}
-        # Of each state, for all providers: each is a pass over the whole graph.
+        # Caches per graph, shared by all providers: each entry takes a pass over the whole graph.
         self._shares: dict[ir.Model, dict[ir.Node, float]] = {}
         self._values: dict[ir.Model, Values] = {}
         self._rewritten: dict[tuple[ir.Model, bytes], ir.Model | None] = {}

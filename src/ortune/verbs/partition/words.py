@@ -217,7 +217,7 @@ def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
     )
     if better:
         lines = ["CoreML: set ModelFormat=MLProgram; the provider's default is NeuralNetwork"]
-        # NeuralNetwork takes no node of a float16 model.
+        # With ModelFormat=NeuralNetwork, CoreML takes no node of a float16 model.
         return [*lines, *([_IN_FLOAT16] if network.regions else [])]
     return ["CoreML: keep the default ModelFormat=NeuralNetwork; MLProgram creates more regions"]
 

@@ -1,1 +1,1 @@
-"""The folder of ``ortune profile``: its options, its steps, its words."""
+"""Package of ``ortune profile``: options, steps, result types and wording."""

@@ -107,7 +107,7 @@ def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[st
         facts: Facts about the model and its inputs.
         again: Arguments that pass the model and its inputs on a command line.
     """
-    # What the machine is like is doctor's to say.
+    # Findings on the machine are left to ``ortune doctor``.
     findings = measurable(rules.findings(replace(facts, profile=as_profile(result)), without=("ENV",)), again)
     return msgspec.structs.replace(
         result,
@@ -199,12 +199,12 @@ class _Models:
         page = last.done.page if isinstance(last, Measured) else None
         emulated = targets.target_of(sides[0].plan).emulated(last) if isinstance(last, Measured) else ""
         software = replace(base.facts(), page=page, emulated=emulated).in_software
-        # What a GPU took that is software is held against no machine's peak.
+        # The times of an emulated GPU are not compared with a peak.
         peak = None if software else self._stored_peak(sides[0])
         missing = peak is None and not software and not self.options.no_peak
         self.experiment.replay.record_other_work()
         processes = self._processes(baselines, sides, keep_s=self._peak_s() if missing else 0.0)
-        # Of several processes the middle one is told in full; names in the profile may differ between them.
+        # Of several processes, the one with the middle time is shown in full; node names may differ between profiles.
         order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
         shown = order.pop(len(order) // 2)
         processes[0] = [shown, *order]
@@ -230,7 +230,7 @@ class _Models:
         result = held_against(peak)
         if peak is not None and not peak.agreed and below_floor(result.nodes):
             result = held_against(self._peak(sides[0], peak))
-        if software:  # nobody's times are left to be made shorter
+        if software:  # the times of an emulated device are not worth shortening
             result = msgspec.structs.replace(result, headroom=None, software=True)
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         facts = replace(base.facts(), page=page, emulated=emulated, begins=pace.begins)

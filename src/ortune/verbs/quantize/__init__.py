@@ -1,1 +1,1 @@
-"""The folder of ``ortune quantize``: its options, its steps, its words."""
+"""Package of ``ortune quantize``: options, steps, result types and wording."""

@@ -172,7 +172,7 @@ class _Quantization:
         precision = Precision(
             baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.budget
         )
-        # A metric or a tolerance of the user is kept; synthetic inputs have no task.
+        # The task judges the outputs unless the user passed a metric or a tolerance, or the inputs are synthetic.
         asked = self.options.feeds.tolerance is not None or not inputs.summary.source
         task = None if asked else precision.judge_by_task()
         likely = LikelyMethods(precision)

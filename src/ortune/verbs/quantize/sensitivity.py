@@ -115,7 +115,7 @@ class LayerByLayer:
                 return None
             precision.watch.line(steps_words.layer(number + 1, len(parts), layers[number][0]))
             others = everything - set(layers[number])
-            # The error of a question is that of the model in which only these layers are quantized.
+            # Error of the model in which only these layers are quantized.
             return self._error(kept_plan(whole.plan, others)) if others else whole.error
 
         of_parts = [tuple(sorted({kinds[i] for i in part})) for part in parts]
@@ -169,7 +169,7 @@ class LayerByLayer:
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Return nanoseconds per run of each group, (in float, quantized); two empty lists without a profile."""
-        # The profile of a provider that compiles has one node and no layers.
+        # A provider that compiles the graph shows one node in its profile, and no layers.
         if targets.target_of(plan).provider.compiles:
             return [], []
         if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):

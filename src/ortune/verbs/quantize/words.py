@@ -258,7 +258,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     result = envelope.result
-    # A longer budget does not help if all outputs are nearly zero.
+    # A longer budget is not proposed if all outputs are nearly zero, as it would not help.
     again = (
         with_budget(result.reproduce, result.enough_s) if result.enough_s and not _all_silent(result) else []
     )

@@ -1,1 +1,1 @@
-"""The folder of ``ortune record``: its options, its steps, its words."""
+"""Package of ``ortune record``: options, steps, result types and wording."""

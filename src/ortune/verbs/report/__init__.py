@@ -1,1 +1,1 @@
-"""The folder of ``ortune report``: its options, its steps, its words."""
+"""Package of ``ortune report``: options, steps, result types and wording."""

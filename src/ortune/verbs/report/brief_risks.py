@@ -101,7 +101,7 @@ def _safety(both: PlanPair, safety: Mapping[str, str]) -> BriefRisk:
     plan = both.new.plan
     before = both.base.plan
     changed = [(r.name, "") for r in plan.rewrites if r not in before.rewrites]
-    # What is left out changes results and behaviour as much as what is put in.
+    # A removed rewrite changes results and behaviour as much as an added one.
     changed += [(r.name, " left out") for r in before.rewrites if r not in plan.rewrites]
     for name in sorted(plan.settings.keys() | before.settings.keys()):
         if before.settings.get(name) != plan.settings.get(name):
@@ -110,7 +110,7 @@ def _safety(both: PlanPair, safety: Mapping[str, str]) -> BriefRisk:
     for name, how in changed:
         classes.setdefault(safety.get(name, "unknown"), []).append(f"{name}{how}")
     if before.providers != plan.providers:
-        # Another provider has other kernels, whose sums come in another order.
+        # The kernels of another provider add in a different order.
         classes.setdefault("numerics", []).append("execution provider")
     if not classes:
         return _risk("safety class", "fine", "no setting differs from the current configuration")

@@ -274,7 +274,7 @@ class _Reader:
         try:
             heads = [h for h in self.store.heads if h.id == session]
         except (UsageError, StoreError):
-            return None  # no store here, or none that can be read: the bundle speaks for itself
+            return None  # without a readable store, the bundle's own page is used
         return self.session(heads[0]) if heads else None
 
 

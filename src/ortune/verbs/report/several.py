@@ -81,7 +81,7 @@ def _workload(session: StoredSession) -> str:
     load = [f"gap {duration(work.gap_ns)}"] if work.gap_ns else []
     if (work.sessions, work.callers) != (1, 1):
         load.append(f"{work.sessions} sessions, {work.callers} callers")
-    # Notes and failed tries say how the inputs came to be, and not what they are.
+    # Notes and failed tries describe the search for the inputs, not the inputs.
     mark = hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(work, notes=(), tries=0))).hexdigest()[
         :6
     ]
@@ -144,7 +144,7 @@ def _statistic(session: StoredSession) -> str:
     return several_words.REQUEST if isinstance(result, BenchResult) else UNKNOWN
 
 
-# Name, whether the times of sessions that differ in it must not be compared, and how it is read.
+# (name, whether times are incomparable between sessions with different values, function that reads the value)
 _PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
     ("model", True, _model),
     ("workload", True, _workload),

@@ -68,7 +68,7 @@ def _in_blocks(events: Sequence[Event]) -> Iterator[tuple[str, _TrialEvent, Outc
         elif event.kind == "block":
             block = msgspec.json.decode(event.body, type=_BlockEvent)
             mine = ended[len(ended) - len(block.order) :]
-            # A session that went on tells its earlier blocks again, without their trials.
+            # A resumed session reports its earlier blocks again, without their trials.
             if [trial.arm for trial, _ in mine] == block.order:
                 yield from ((block.case, trial, measured) for trial, measured in mine)
                 ended = []

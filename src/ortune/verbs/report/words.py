@@ -77,7 +77,7 @@ def _issue(issue: IssueReport) -> Document:
 
 
 def _list(result: ReportResult) -> list[Block]:
-    # The date is UTC everywhere, so the list need not say it on every line.
+    # All dates are UTC, so the lines omit it.
     rows = [
         (
             f"{s.id}  {stored_words.when(s).removesuffix(' UTC')}  {s.verb:<8} {s.label}",

@@ -1,1 +1,1 @@
-"""The folder of ``ortune rewrite``: its options, its steps, its words."""
+"""Package of ``ortune rewrite``: options, steps, result types and wording."""

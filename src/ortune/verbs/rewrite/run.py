@@ -47,9 +47,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
     watch = with_words(watcher)
     with experiment("rewrite", options, watch, timed=False) as opened:
         text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
-        # A list needs no onnxruntime-web: it must be there without a network too.
+        # Listing rewrites needs no onnxruntime-web and has to work without a network.
         side = opened.resolve(text, runs=bool(options.asked) and not options.dry_run)
-        # The base is the model as it is, whatever the plan says of rewrites.
+        # The base is the unchanged model, without the rewrites of the plan.
         plain = msgspec.structs.replace(side.plan, rewrites=())
         side = replace(side, runs=side.model.path, plan=plain)
         if side.model.facts.format == "ort":
@@ -117,7 +117,7 @@ def _near_miss(rewrite: rewrites.Rewrite, model: OpenModel) -> tuple[str, ...]:
         return rewrite.refuses(model.ir) if rewrite.refuses else ()
     try:
         return rewrite.apply(model.ir.clone()).reasons
-    except OrtuneError as error:  # it cannot do without parameters, and says which
+    except OrtuneError as error:  # the error names the parameters that are required
         return (error.what,)
 
 
@@ -157,7 +157,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     with staged_model(model, place, external=bool(side.model.external)) as staged:
         outputs = verification.outputs_difference(baseline, staged, specs, rewritten.settings, watch.line)
         result = msgspec.structs.replace(result, outputs=outputs)
-        # A rewrite of another class than exact is asked for with what it does to the outputs.
+        # A requested rewrite that is not exact may change the outputs, unless the user passed a tolerance.
         moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
         if not (outputs.ok or (moves and outputs.comparable)):
             baseline.notes += filter(None, [_may_differ(side.model, outputs)])

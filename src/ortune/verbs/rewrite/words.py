@@ -112,7 +112,7 @@ def _listed(result: RewritingResult, model: str) -> Document:
 
 
 def _called_for(result: RewritingResult, *, in_row: bool) -> list[str]:
-    # No table: with the sizes of a model a rewrite's name alone may be wider than a terminal.
+    # No table: the spec of a rewrite with all sizes of a model may be wider than a terminal.
     return [
         f"{spec(call.rewrite)} ({call.safety}): {call.reason}"
         for call in result.called_for

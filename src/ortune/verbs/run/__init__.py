@@ -1,1 +1,1 @@
-"""The folder of ``ortune run``: its options, its steps, its words."""
+"""Package of ``ortune run``: options, steps, result types and wording."""

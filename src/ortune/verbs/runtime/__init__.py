@@ -1,1 +1,1 @@
-"""The folder of ``ortune runtime``: its options, its steps, its words."""
+"""Package of ``ortune runtime``: options, steps, result types and wording."""

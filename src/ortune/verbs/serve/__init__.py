@@ -1,1 +1,1 @@
-"""The folder of ``ortune serve``: its options, its steps, its words."""
+"""Package of ``ortune serve``: options, steps, result types and wording."""

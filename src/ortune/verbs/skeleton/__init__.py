@@ -1,1 +1,1 @@
-"""The folder of ``ortune skeleton``: its options, its steps, its words."""
+"""Package of ``ortune skeleton``: options, steps, result types and wording."""

@@ -220,7 +220,7 @@ def _compared(processes: Sequence[ProfiledProcess]) -> SkeletonProfile:
         for key in {**before, **again, **after}
     ]
     rows.sort(key=lambda row: -row.before_share)
-    # Halved, because what one operator loses another gains: from 60 and 40 % to 50 and 50 % one tenth moved.
+    # Halved because each share moves from one operator to another: from 60 and 40 % to 50 and 50 %, one tenth moved.
     moved = math.fsum(abs(row.after_share - row.before_share) for row in rows) / 2
     by_itself = math.fsum(abs(row.again_share - row.before_share) for row in rows) / 2
     return SkeletonProfile(

@@ -1,1 +1,1 @@
-"""The folder of ``ortune soak``: its options, its steps, its words."""
+"""Package of ``ortune soak``: options, steps, result types and wording."""

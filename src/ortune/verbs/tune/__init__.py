@@ -1,1 +1,1 @@
-"""The folder of ``ortune tune``: its options, its steps, its words."""
+"""Package of ``ortune tune``: options, steps, result types and wording."""

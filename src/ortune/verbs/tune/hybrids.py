@@ -64,7 +64,7 @@ def hybrids(
         return [], (f"{what}: {old}",)
     provider = find(on.provider_names[0])
     if provider.compiles and provider.plugin:
-        # Its parts are made of what is left to it, and ONNX Runtime 1.32 expects the whole graph there.
+        # ONNX Runtime 1.32 expects a compiling plugin provider to take the whole graph, not a part.
         return [], (f"{what}: {refused_words.UNASSIGNABLE}",)
     users: defaultdict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(nodes):
@@ -95,7 +95,7 @@ def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
     own = {node.name or "" for node in graph}
     names_of: defaultdict[str, list[str]] = defaultdict(list)
     for name in by_name:
-        # An optimiser calls what it makes of a node by that node's name with more behind it.
+        # An optimiser names the nodes that it creates by the original node's name with a suffix.
         origin = name if name in own else max((o for o in own if name.startswith(o)), key=len, default="")
         names_of[origin].append(name)
     numbers: dict[ir.Node, int] = {}
@@ -147,7 +147,7 @@ def _names(nodes: Sequence[_Node], numbers: Iterable[int]) -> list[str]:
 def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
     """Return a setting that moves only the nodes `moved` to the CPU; "" if no parts of their names are unambiguous."""
     to_cpu = {_part(name, kept) for name in moved}
-    # A name within a longer one of a node that stays: the longer one decides.
+    # A name that is part of the longer name of a node on the device: the longer rule decides.
     to_device = {name for name in kept if any(part in name for part in to_cpu)}
     rules = dict.fromkeys(to_cpu, CPU.name) | dict.fromkeys(to_device, device)
     longest_first = sorted(rules, key=len, reverse=True)

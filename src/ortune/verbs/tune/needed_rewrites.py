@@ -41,7 +41,7 @@ def needed(
     """
     row = tuple(row)
     spare = [spec for spec in row if rewrites.find(spec.name).stage == rewrites.CLEAN_UP]
-    # A provider of its own compiles its part, and that is in no file.
+    # An execution provider may compile its part of the graph, which is then in no file.
     if limit_s <= 0 or not spare or everywhere.providers or baseline.side.model.info.size_bytes > MOST_BYTES:
         return row
     ends = monotonic.now_s() + limit_s
@@ -56,7 +56,7 @@ def needed(
     same = [i for i, digest in enumerate(digests) if i and digest == digests[0]]
     if not same:
         return row
-    # Two that do the same can each go, and not both: after one the rest is looked at again.
+    # Either of two rewrites with the same effect can be left out, but not both: after one, the rest is tried again.
     # The last try leaves out the most.
     shorter = tries[same[-1]]
     return needed(baseline, models, shorter, everywhere, ends - monotonic.now_s())

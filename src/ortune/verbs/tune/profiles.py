@@ -90,7 +90,7 @@ def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | No
             run.watch.line,
             processes=run.why_processes,
             trial_ns=run.baseline.pilot.trial_ns,
-            # They may take far longer than was thought: 23 s for 10 where a neighbour came and went.
+            # Profiles may take far longer than forecast: 23 s instead of 10 s with a busy neighbour.
             budget=run.whole_budget.reserve(run.answer_s + run.map_s).running,
         )
     except (OrtuneError, OSError):

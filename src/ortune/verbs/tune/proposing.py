@@ -83,7 +83,7 @@ def search(
         run.models.feeds, run.calibration = inputs.calibrating, inputs.summary
         tried = quantising.Quantising(run, inputs)
         proposed, run.precision = tried.chosen(proposed, bases), tried.rows
-    # What the user asks for is part of every plan that is tried, and never ablated.
+    # The user's rewrites and settings are part of every plan and never ablated.
     required = merge(Plan(rewrites=pinned, settings=rewrites.settings_for(pinned)), asked.everywhere)
     if not enter(run, proposed, refused, required=required):
         return
@@ -107,7 +107,7 @@ def _proposed(
     row = _row(run, everywhere, target, objective, pace)
     run.record_other_work()
     rewritable = model.info.format != "ort"
-    # What there was time for: a session that goes on proposes the same.
+    # Stored, because the time left decides the rewrites: a resumed session proposes the same.
     rewritten = run.replay.once(
         "rewritten",
         list[tuple[RewriteSpec, str]],
@@ -153,7 +153,7 @@ def _proposed(
     others = in_browsers.raced(places) if asked.of_a_browser else tuple(run.side.elsewhere)
     if not others:
         return proposed, refused, ()
-    # A target that nobody named may only use time that the search can spare.
+    # Targets that the user did not name only use time that the search can spare.
     nobody_asked = not asked.of_a_browser and not asked.others
     spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
     elsewhere = propose_on_targets(
@@ -175,7 +175,7 @@ def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tu
         return [], ()
     ran = baseline.executor.trial(baseline.arm(asked.target, plan=on), runs=0)
     if isinstance(ran, Failed):
-        return [], ()  # the race tells why, of each plan
+        return [], ()  # the race reports the reason for each plan
     if targets.target_of(on).emulated(ran):
         raise base_checks.emulation_error(baseline.side.label, targets.target_of(on).provider)
     return one_border_plans(baseline, on, ran)
@@ -236,7 +236,7 @@ def _findings(
         profile=profile and as_profile(profile),
         begins=pace.begins,
     )
-    # A profile made again may tell other things, and so propose other plans.
+    # Stored, because a second profile might lead to other findings and plans.
     return run.replay.once(
         "findings",
         tuple[Finding, ...],

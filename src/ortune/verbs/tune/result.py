@@ -55,9 +55,10 @@ class BudgetReport(Record, frozen=True, kw_only=True):
 
 
 class OtherPackage(Record, frozen=True, kw_only=True):
-    """The fastest confirmed configuration with another build of ONNX Runtime, or without one where the winner has it.
+    """The fastest confirmed configuration with another build of ONNX Runtime, or without one if the winner needs one.
 
     Attributes:
+        plan: The configuration.
         comparison: Comparison with the current configuration, in the blocks of the confirmation.
         figures: Statistics over these blocks.
         over: Comparison with the shipped configuration in the same blocks; None if they do not contain it.

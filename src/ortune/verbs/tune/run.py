@@ -73,7 +73,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         opened.measure_at(side.runtime, options.default)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
-        # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
+        # ``--runtime openvino`` sets OpenVINO in every plan; the default that plans are compared with is on the CPU.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
         side = options.with_runtimes(side, watch.say)
         runtime = with_web_or_node(side.runtime, options.default, options.in_browser)
@@ -139,7 +139,7 @@ def _tune(
         run.reserve_for_explanation(options.objective)
         watch.line(steps_words.PROFILING)
         headroom, short, profile = default_headroom(run, options.objective, options.folder)
-        run.record_other_work()  # a session that goes on has it in its journal, and the time that it took
+        run.record_other_work()  # a resumed session takes the profile and its duration from the journal
         mended = wrong_default.mending(run, ROW_SHARE)
         run.record_other_work()
         replaced = within is not None and within.base is not None

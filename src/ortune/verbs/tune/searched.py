@@ -189,7 +189,7 @@ class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, 
             everywhere=everywhere,
             pinned=self.pinned,
             target=self.first_target,
-            # Who says how far outputs may be away has allowed that they change.
+            # A user who passes a tolerance allows rewrites that change the outputs.
             allow=self.allow if self.tolerance is None else (*self.allow, "numerics"),
             others=self.others,
             of_a_browser=self.target == targets.WEB,

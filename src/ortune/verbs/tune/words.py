@@ -73,7 +73,7 @@ def figures_table(result: TuneResult) -> Table:
         columns.append(("winner", result.winner_figures))
         comparison = deciding(result)
     elif now is not None and result.winner == result.default:
-        # The default is what to change to: it is compared with the current configuration.
+        # The answer is a change to the default, so the default is compared with the current configuration.
         columns = [columns[-1], *columns[:-1]]
         comparison = result.against_current
     elif result.refused is not None and result.refused.figures is not None:
@@ -199,7 +199,7 @@ def causes(result: TuneResult) -> list[str]:
     for findings in by_plan.values():
         comparison, plan = findings[0].verified, findings[0].plan or Plan()
         is_shipped = is_in_winner(result, plan)
-        # Where nothing is to be changed there is no winner: what leads a search must not be said to be no part of it.
+        # Without a change there is no winner, so "not part of the winner" would be wrong.
         no_part = [] if keeps_current(result) else ["not part of the winner"]
         where = ["part of the winner"] if is_shipped else no_part
         if comparison is None:
@@ -237,7 +237,7 @@ def untested(result: TuneResult) -> str:
     )
     parts = [f"{n} {why}" for n, why in counts if n]
     first = [f"not tested: {', '.join(parts)} (-v lists them)"] if parts else []
-    # Behind the words "not tested" the name of a target is enough.
+    # After the words "not tested", the name of a target is enough.
     rest = [
         f"{target.target} ({more_time(target)})"
         if parts and target.reason == "no-time"
@@ -256,13 +256,13 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     prove = (
         ["ortune", "compare", operand(result.bundle)] if result.bundle and not keeps_current(result) else []
     )
-    ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
+    ran = msgspec.structs.replace(result.side, plan=result.default)  # no profile of a browser
     why = profile_line(ran, envelope.workload) if keeps_current(result) else []
     unproven = [
         f.plan for f in fixed_findings(result) if f.plan is not None and not is_in_winner(result, f.plan)
     ]
     leader = leading(result)
-    # What is ahead is what a command confirms first.
+    # The first command confirms the leading plan.
     ahead = [leader.plan] if leader is not None and leader.plan != result.default else unproven
     measure = [change_line(result.reproduce, result.default, plan) for plan in ahead[:1]]
     fewer = []

@@ -59,7 +59,7 @@ def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
     if len(found) > 1:
         ones = ((spec,) for spec in row if pace.begins(spec.name))
         found = next((one for one in ones if _right(run, one)), found)
-    run.baseline.executor.last = last  # what a run costs is told from it
+    run.baseline.executor.last = last  # later costs are derived from it
     if found:
         run.baseline.note(proposed_words.mended([spec.name for spec in found]))
     return found

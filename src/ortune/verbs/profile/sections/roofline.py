@@ -106,7 +106,7 @@ def _roof(flops: float, moved: float, hue: str, across: Axis, up: Axis) -> list[
     ridge = flops / moved
     marks = []
     if ridge > across.low:
-        # The slope comes in through the left edge or the bottom.
+        # The sloped line enters the chart at its left or bottom edge.
         start = max(across.low, up.low / moved)
         marks.append(Segment(x0=start, y0=start * moved, x1=ridge, y1=flops, hue=hue))
     marks.append(Segment(x0=max(ridge, across.low), y0=flops, x1=across.high, y1=flops, hue=hue))

@@ -43,7 +43,7 @@ def _chart(variance: RunVariance) -> Chart:
     times = variance.runs_ns
     axis = value_axis(times, duration)
     every = 1 + len(times) // MOST
-    # The slowest of neighbours stays: single slow runs are what this chart is for.
+    # Each mark shows the slowest of its neighbouring runs: the chart has to show single slow runs.
     slowest = [max(times[i : i + every]) for i in range(0, len(times), every)]
     marks: list[Mark] = []
     if n := variance.left_out_runs:

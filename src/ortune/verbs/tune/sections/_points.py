@@ -10,7 +10,7 @@ from ortune.show.numbers import duration, memory
 from ortune.verbs._shared import tune_facts
 from ortune.verbs.tune.result import TuneResult
 
-# A block names its arms by role where it has fixed ones, and by plan id in the race.
+# Blocks name their arms by role, or by plan id in the race, where arms are not fixed.
 ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winner": ("winner", "new")}
 
 

@@ -94,7 +94,7 @@ def _raced(candidate: Candidate) -> list[Cell]:
     name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.status, ""))
     bounds = (candidate.ratio_low, candidate.ratio_high)
     if candidate.status == "default":
-        bounds = (None, None)  # it is what the others are held against
+        bounds = (None, None)  # the others are compared with it
     return _row(name, candidate.ratio or 1.0, bounds, candidate.n_blocks, outcome, candidate.why)
 
 
