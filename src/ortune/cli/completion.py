@@ -61,7 +61,7 @@ def answer(words: Sequence[str], run: Callable[[], object]) -> None:
     else:
         finished, last = shlex.join(["ortune", *words[:-1]]), words[-1]
         os.environ[_OTHERS] = f"{finished} {shlex.quote(last) if last else ''}"
-    os.environ["COLUMNS"] = "1000"  # typer folds what a candidate is at the width of a terminal
+    os.environ["COLUMNS"] = "1000"  # typer wraps a candidate's description at this width
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
         run()

@@ -200,7 +200,7 @@ def _supported_option(guess: Guess, value: str, offered: Collection[str]) -> str
     """Return the first option of a guess that the verb offers, and its ``--b-`` variant if the verb has one."""
     for text in guess.instead:
         option, _, rest = text.partition(" ")
-        # What compares two sides rewrites the one that is told: its --allow knows no numerics.
+        # Commands that compare two sides take rewrites by name; their --allow does not accept "numerics".
         if option not in offered or (text == "--allow numerics" and "--b-rewrite" in offered):
             continue
         if not (guess.takes and re.fullmatch(guess.takes, value)):

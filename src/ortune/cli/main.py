@@ -43,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# The class of every complaint about options; typer keeps it in one place or another, depending on its version.
+# The class of all errors about options. The module that defines it depends on typer's version.
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
 NEAR = 0.7
@@ -75,7 +75,7 @@ def register(*asked: str, whole: bool = False) -> None:
     ]
     for name in filter(asked.__contains__, verbs()):
         app.command(name=name)(command(name, whole=whole))
-    for name in () if asked else verbs():  # to read all of them takes a tenth of a second
+    for name in () if asked else verbs():  # reading the options of all verbs takes 0.1 s
         app.command(name=name, help=short_help(name))(_not_requested)
 
 
@@ -85,20 +85,20 @@ def _not_requested() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
-    gc.disable()  # what is imported stays: looking for garbage in it takes a tenth of the start
-    # A model is many objects that stay too. New ones are looked through less often, all of them as often as usual.
+    gc.disable()  # imported objects are never garbage, and the search takes a tenth of the start-up time
+    # The many objects of a model stay too, so young objects are searched less often than by default.
     gc.set_threshold(10_000, 5, 2)
     code: list[int] = []
-    atexit.register(exit_now, code)  # the first of all, so that it runs as the last
+    atexit.register(exit_now, code)  # registered first, so that it runs last
     sys.excepthook = _internal_error
     import_later()
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A file or a pipe gets UTF-8, which JSON is; a terminal that lacks a character shows its number.
+        # Files and pipes get UTF-8, the encoding of JSON; characters that a terminal lacks are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     code.append(_run(sys.argv[1:] or ["--help"], whole=True))
-    # The answer is given. A Ctrl-C while children are ended and folders removed would print a traceback.
+    # The answer is printed. From here on a Ctrl-C would only interrupt the cleanup and print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code[0])
 
@@ -112,7 +112,7 @@ def _open_closed_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY)  # the lowest number that is free
+            os.open(os.devnull, os.O_RDONLY)  # gets the lowest free descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
@@ -139,7 +139,7 @@ def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
 
 
 def _program(arguments: Sequence[str]) -> int:
-    # Not app(...): that puts typer's own hook for unexpected errors over ours.
+    # Calling app() would replace sys.excepthook with typer's hook.
     program = typer.main.get_command(app)
     return program.main(arguments, prog_name="ortune", standalone_mode=False) or 0
 
@@ -213,8 +213,8 @@ def _options(arguments: Sequence[str]) -> Sequence[str]:
 
 def _as_file(argument: str) -> str:
     """Return the argument as an unambiguous path if it looks like an option but is the name of a file."""
-    for name in (argument, argument.rpartition("@")[0]):  # with the revision of a model, too
-        if FILE_NAME.fullmatch(name) and os.path.lexists(name):  # a link to nowhere too
+    for name in (argument, argument.rpartition("@")[0]):  # without and with a revision ("model.onnx@v1")
+        if FILE_NAME.fullmatch(name) and os.path.lexists(name):  # true for broken links too
             return operand(argument)
     return argument
 
@@ -222,7 +222,7 @@ def _as_file(argument: str) -> str:
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
     """Return the arguments with a verb: ``look`` before a model, ``explain`` for ``rules``, and --help for ``help``."""
     first = arguments[0] if arguments else ""
-    if first == "rules":  # the room of the rules has that name, so no verb can
+    if first == "rules":  # not a verb, because a package has this name
         return ["explain", *arguments[1:]]
     if first == "help":
         return [*arguments[1:], "--help"]

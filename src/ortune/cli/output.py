@@ -36,7 +36,7 @@ def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
         stream.write(text if safe else lines(text))
         stream.flush()
     except OSError as error:
-        # What is still buffered must not fail again when the interpreter ends.
+        # The buffered text must not fail again at the interpreter's exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return error
     return None
@@ -89,7 +89,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
     try:
         files.write(Path(output), text if safe else lines(text), typed=True)
     except OSError as error:
-        write_text(text, None, safe=safe)  # what was measured is not lost for the want of a writable folder
+        write_text(text, None, safe=safe)  # the result must not be lost
         what = f"cannot be written: {error.strerror}; the result was printed instead"
         write_error(UsageError(what, where=output, do="choose another --output"))
         raise typer.Exit(UsageError.exit_code) from error
@@ -106,7 +106,7 @@ def exit_now(code: Sequence[int]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     except (OSError, ValueError):
-        return  # what cannot be written is told as Python tells it
+        return  # Python's shutdown reports the error
     os._exit(code[0])
 
 
@@ -154,7 +154,7 @@ def write_document(
         write_text(markdown.render(document), output, aside=aside)
     elif form == "github":
         _append_to_job_summary(markdown.render(document))
-        write_text(github.render(document), output, safe=True)  # commands are what it is made of
+        write_text(github.render(document), output, safe=True)  # job commands, which must not be escaped
     elif output is None and (sys.stderr if aside else sys.stdout).isatty():
         write_text(
             _printed(terminal.render(document, whole=whole), aside=aside), None, safe=True, aside=aside
@@ -180,7 +180,7 @@ def write_error(error: OrtuneError, envelope: Envelope[None] | None = None) -> N
     if envelope is not None:
         write(sys.stdout, _json(envelope), safe=True)
     place = f"{escape.shown(error.where)}: " if error.where else ""
-    # Words of ONNX Runtime may have several lines; none of them can be taken for one of ortune's own.
+    # Indents the lines of a long message from ONNX Runtime, so that none looks like a message of ortune.
     what, do = (shorten(text, escape.LONGEST).replace("\n", "\n    ") for text in (error.what, error.do))
     write(sys.stderr, f"ortune: {place}{what}\n" + (f"  -> {do}\n" if do else ""))
 

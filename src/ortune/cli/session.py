@@ -66,11 +66,11 @@ class StopRequest:
         from ortune import launcher
 
         self._interrupt = launcher.interrupt
-        # Not what is ignored: nohup means that a lost terminal is no reason to stop.
+        # Ignored signals stay ignored: under nohup, a lost terminal is no reason to stop.
         heeded = [signal.SIGINT, *(s for s in AT_ONCE if signal.getsignal(s) != signal.SIG_IGN)]
         before = {s: signal.signal(s, self._handle) for s in heeded}
         report_dropped = sys.unraisablehook
-        # Python prints the traceback of what it drops; a stop is raised again as soon as anyone asks.
+        # Python prints exceptions that it drops, as in a destructor; a dropped stop is raised again at the next query.
         sys.unraisablehook = lambda dropped: (
             None if isinstance(dropped.exc_value, Stopped) else report_dropped(dropped)
         )
@@ -118,7 +118,7 @@ class Messages:
         from rich.text import Text
 
         text = lines(shorten(sentence, escape.LONGEST))
-        # Wrapped at words; a word that fits into no line, such as an address, is left whole for copying.
+        # Wrapped between words; a word longer than a line, such as a URL, stays whole for copying.
         whole = max(map(len, text.split()), default=0) > self.console.width
         self.console.print(Text(text, style="dim"), soft_wrap=whole)
 
@@ -162,8 +162,8 @@ class Messages:
             page = drawn(now, at_s - start_s, at_s - began_s, self.console.width, plain=plain)
             return Text("\n".join(page), no_wrap=True)
 
-        # By a thread, so that a long step is seen to go on; once a second, as each drawing takes a fifth of a
-        # millisecond of a CPU that may be measured.
+        # Refreshed by a thread, so that long steps show progress, but only once a second: each refresh takes 0.2 ms
+        # of a CPU that may be measured.
         with Live(get_renderable=picture, console=self.console, refresh_per_second=1, transient=True):
             yield show
 

@@ -67,10 +67,10 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                 for sentence in unmatched(Path.cwd()):
                     Messages(quiet=quiet)(sentence)
             several, values = _several(verb, asked.Options, ctx, values, configure)
-            if whole:  # from here on there is garbage, in none of which is what was imported
+            if whole:  # the imported objects are left out of the search for garbage
                 gc.freeze()
                 gc.enable()
-            # While a program of the user's has the terminal, nothing is drawn, and the answer goes to stderr.
+            # If the user's program has the terminal, no progress is drawn, and the answer goes to stderr.
             aside = getattr(asked, "FOREGROUND", False)
             if several is not None:
                 module, place = importlib.import_module("ortune.verbs._many.run"), output
@@ -83,7 +83,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                     options = with_timeline(options)
                 place = options.answer if own_output else output
                 envelope = _run(module, options, asked.STOPPING, began_s, said, quiet=quiet or aside)
-            # A command answers with another document about several models, or about a recording.
+            # With several models or a recording, the document's verb differs from the command's.
             _write(envelope.schema.split("/")[1], envelope, form, place, whole=verbose, aside=aside)
             if envelope.error:
                 e = envelope.error
@@ -92,7 +92,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 
     parameters = _parameters(fields, asked.FORMATS, own_output=own_output, config=config)
     run.__name__, run.__doc__ = verb, _paragraphs(inspect.getdoc(asked.Options) or "")
-    vars(run)["__signature__"] = inspect.Signature(parameters)  # what typer reads
+    vars(run)["__signature__"] = inspect.Signature(parameters)  # typer reads this attribute
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
@@ -118,7 +118,7 @@ def _parameters(
     for number, field in enumerate(fields):
         spelling = field.spelling
         if isinstance(spelling, Argument):
-            if each and number:  # a parser cannot tell what follows a list from its last word
+            if each and number:  # a parser cannot separate a list from the argument after it
                 continue
             of = arguments if each else [spelling]
             metavar, help_ = (
@@ -158,7 +158,7 @@ def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[st
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
     for name, value in found.values.items():
         text = value if isinstance(value, list) else written(value)
-        try:  # as if it were typed, with the bounds of the option
+        try:  # parsed like a typed value, with the option's limits
             values[name] = parameters[name].type_cast_value(ctx, text)
         except typer.BadParameter as error:
             flag = parameters[name].opts[0]

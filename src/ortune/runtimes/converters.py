@@ -42,7 +42,7 @@ TORCH = Converter(
     what="PyTorch on the CPU and its two ONNX exporters",
     imports=("torch", "onnxscript", "onnx"),
     package="torch",
-    # On Linux the default build brings CUDA: gigabytes that an export does not use.
+    # On Linux the default build includes gigabytes of CUDA libraries, which an export does not use.
     requirements=(
         *(((f"torch=={_TORCH}+cpu", *_TORCH_REST),) if sys.platform == "linux" else ()),
         (f"torch=={_TORCH}", *_TORCH_REST),
@@ -76,7 +76,7 @@ SKLEARN = Converter(
             "xgboost-cpu==3.2.0" if sys.platform == "linux" else "xgboost==3.2.0",
             "skl2onnx==1.20.0",
             "onnxmltools==1.16.0",
-            "packaging",  # onnxmltools imports it and does not ask for it
+            "packaging",  # an undeclared dependency of onnxmltools
         ),
     ),
     about_bytes=400_000_000,

@@ -39,7 +39,7 @@ def _needed(file: BinaryIO) -> tuple[str, ...]:
     entries = list(struct.iter_unpack("<QQ", _read(file, *dynamic)))
     tags = dict(entries)
     address, length = tags[_STRINGS], tags[_STRINGS_SIZE]
-    # The table's address is one in memory; the segment around it tells where that is in the file.
+    # The table's address is an address in memory; the enclosing segment maps it to an offset in the file.
     place = next(o + address - a for kind, o, a, n in segments if kind == _LOAD and a <= address < a + n)
     strings = _read(file, place, length)
     names = [value for tag, value in entries if tag == _NEEDED]

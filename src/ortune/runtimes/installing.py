@@ -21,7 +21,7 @@ _INSTALL_S = 1800.0
 _PIP = ("--no-input", "--disable-pip-version-check", "--retries", "1", "--progress-bar", "off")
 _OLDEST_GLIBC, _NEWEST_GLIBC = 17, 39
 """Minor versions of glibc 2 that wheels may require; on an older system, importing the build fails."""
-# Where they would redirect an installer or an interpreter away from the environment that is made.
+# Variables that would make an installer or an interpreter use an environment other than the new one.
 _NOT_PASSED = frozenset({
     "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
     "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
@@ -107,7 +107,7 @@ class _Installer:
     def __init__(self, wanted: Recipe, home: Path, system: str) -> None:
         self._wanted, self._home, self._system = wanted, home, system
         own = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
-        # uv waits ten seconds for a connection, whatever it waits for an answer.
+        # uv's timeout for connections is ten seconds by default and independent of its timeout for responses.
         waits = dict.fromkeys(("UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT"), str(_SILENCE_S))
         self._environment = {**waits, "UV_HTTP_RETRIES": "1", **own}
         self.patience = [] if "PIP_DEFAULT_TIMEOUT" in own else ["--timeout", str(_SILENCE_S)]

@@ -13,7 +13,7 @@ _DRIVER = "libcuda.so.1"
 _OF_CUDA = ("cudart", "cublas")
 """Prefixes of libraries whose version number is that of CUDA."""
 
-# The first part of a library's name, and the wheel with it: {} is "-cu12" for CUDA 12, and nothing from CUDA 13 on.
+# Wheels by the first part of a library's name; {} is "-cu12" for CUDA 12 and empty from CUDA 13 on.
 _WHEELS = {
     "cublas": "nvidia-cublas{}",
     "cudart": "nvidia-cuda-runtime{}",

@@ -72,7 +72,7 @@ def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
     """
     wanted, passed_over = packages.usable(name)
     home = folder()
-    name = wanted[0].name if wanted else name  # a path is none
+    name = wanted[0].name if wanted else name  # not for a path, which is not the name of a release
     if wanted and wanted[0].note:
         say(wanted[0].note)
     place = home / f"{name}-{_PYTHON}"
@@ -113,9 +113,9 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
         install(wanted, part, home)
         about = msgspec.structs.replace(_described(wanted, part, place), passed_over=tuple(passed_over))
         (part / ABOUT).write_bytes(msgspec.json.encode(about))
-        # Another ortune may have been first. Its own is as good, and may be in use by now: it stays.
+        # Another process may have made the environment meanwhile. It is equivalent and may be in use, so it stays.
         if _read(place) is None:
-            if place.exists():  # one that lost its interpreter
+            if place.exists():  # an environment without its interpreter
                 _discard(place)
             with contextlib.suppress(OSError):
                 part.rename(place)
@@ -177,7 +177,7 @@ def remove(name: str) -> bool:
 
 
 def _discard(place: Path) -> None:
-    # Renamed first: what is removed half is never taken for an environment.
+    # Renamed first, so that a half-removed folder is never taken for an environment.
     gone = place.with_name(f"{_GONE}{os.getpid()}-{place.name}")
     place.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
@@ -197,7 +197,7 @@ def _read(place: Path) -> MadeRuntime | None:
         about = msgspec.json.decode((place / ABOUT).read_bytes(), type=MadeRuntime)
     except (OSError, msgspec.MsgspecError):
         return None
-    # The folder may have been copied from elsewhere: only what lies in it is started.
+    # The folder may be a copy from another machine, so only an interpreter inside it is started.
     python = interpreter(str(place))
     if not python:
         return None
@@ -295,7 +295,7 @@ def pinned(environment: MadeRuntime) -> tuple[str, ...]:
 
 
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
-    """Return what replacing today's runtime with one made by ortune requires; None for a runtime not made by ortune."""
+    """Return the requirements for replacing today's runtime with one made by ortune; None for any other runtime."""
     about = (
         next((environment for environment in installed() if environment.name == runtime.name), None)
         if runtime.name

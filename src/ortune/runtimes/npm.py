@@ -55,7 +55,7 @@ def _blocked(npm: str, folder: Path) -> str:
 
     npm only limits the wait for responses: if packets are dropped, it waits minutes for a connection.
     """
-    from urllib.request import getproxies  # brings an HTTP client, which others than npm's caller do not need
+    from urllib.request import getproxies  # imports an HTTP client, so only here
 
     asking = [npm, "config", "get", "registry", "https-proxy", "proxy"]
     asked = launcher.run(asking, limit_s=FETCH_S, folder=folder)
@@ -68,7 +68,7 @@ def _blocked(npm: str, folder: Path) -> str:
     try:
         port = address.port or (80 if address.scheme == "http" else 443)
         socket.create_connection((address.hostname, port), SILENCE_MS / 1000).close()
-    except (OSError, ValueError) as error:  # a port that is none
+    except (OSError, ValueError) as error:  # ValueError: an invalid port
         return f"cannot connect to {address.hostname} ({error})"
     return ""
 

@@ -130,7 +130,7 @@ def recipes(name: str) -> tuple[Recipe, ...]:
     if match is None or match[1] not in (CPU.wheel, *build_of):
         return _of_native(Path(name)) if name and files.is_folder(Path(name)) else ()
     recipe = _recipe(name, match[1], match[2], build_of.get(match[1]))
-    if match[3]:  # made once from a wheel, which no index has
+    if match[3]:  # installed from a wheel file that no index has
         recipe = replace(recipe, requirements=(name, *recipe.requirements[1:]))
     return (recipe,)
 
@@ -230,7 +230,7 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
             for recipe in fit[:1]
             if recipe.build and platform.machine() not in recipe.build.emulated_on
         ]
-    # Older ones than the installed are no advice: `ortune history` compares with these.
+    # Only newer releases are recommended; `ortune history` compares with older ones.
     newer = list(itertools.takewhile(lambda release: release not in there, RELEASES))[:1]
     what = "a newer release of ONNX Runtime, to compare with yours"
     offered += [
@@ -311,7 +311,7 @@ def _recipe(
     numpy = OLD_NUMPY if tuple(int(part) for part in ort.split(".")) < (1, 19) else NUMPY
     wanted = [*([f"{CPU.wheel}=={beside}"] if beside else []), f"{package}=={version}", numpy]
     if build is not None and build.library and sys.platform != "linux":
-        # On Linux the wheel brings the library itself.
+        # On Linux the wheel contains the library.
         libraries = dict(build.releases)
         if version not in libraries:
             choices = ", ".join(f"{package}=={release}" for release in libraries)

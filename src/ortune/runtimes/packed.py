@@ -48,7 +48,7 @@ def packed(name: str, there: Runtime, say: Callable[[str], None]) -> Path:
             do="install it there, and omit the release",
         )
     python = ".".join(there.python_version.split(".")[:2])
-    if not re.fullmatch(r"3\.[0-9]{1,2}", python):  # it is text of the other machine
+    if not re.fullmatch(r"3\.[0-9]{1,2}", python):  # untrusted text from the other machine
         raise UsageError(
             "its version of Python is not supported", where=there.python, do="pass one that starts a Python 3"
         )

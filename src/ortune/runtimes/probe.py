@@ -23,7 +23,7 @@ OLDEST_PYTHON = (3, 8)
 
 _TIMEOUT_S = 20.0
 
-# Any Python since 2.6 can run this much, so that one too old for the rest can say so.
+# Runs with any Python since 2.6, so that a Python too old for the rest can report its version.
 _BOOTSTRAP = """\
 import sys
 if sys.path and sys.path[0] == "":
@@ -150,10 +150,10 @@ def examine(python: str) -> ProbeReport:
             path = Path(folder, "here")
             path.write_text(text, encoding="utf-8")
             if assigned_host.assigned.get() is not None:
-                path.unlink()  # a host of a cluster is another machine, even one that shares this file system
+                path.unlink()  # hosts of a cluster count as other machines even if they share this file system
             return ask(python, "look", json.dumps([str(path), text]))
     except OSError:
-        # No place to write: what runs next says so, and an interpreter of this machine is the usual one.
+        # No writable folder: later steps report that. The interpreter is assumed to run on this machine.
         return ask(python, "look")
 
 

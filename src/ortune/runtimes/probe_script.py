@@ -180,7 +180,7 @@ def library_error(ort: Any, provider: str) -> str:
     mode = getattr(ctypes, "RTLD_GLOBAL", 0)
     try:
         if shared.exists():
-            # The provider's library takes symbols from this one, which ONNX Runtime loads before it.
+            # The provider's library uses symbols of this library, which ONNX Runtime loads first.
             ctypes.CDLL(str(shared), mode=mode)
         ctypes.CDLL(str(own), mode=mode)
     except OSError as error:

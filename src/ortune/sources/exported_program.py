@@ -156,7 +156,7 @@ def _is_arithmetic(text: str) -> bool:
             return False
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    # Some of sympy's classes evaluate a text that they are given; a symbol takes it for its name.
+    # Some of sympy's classes evaluate text arguments as code; Symbol uses the text as its name.
     symbols = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "Symbol"]
     quoted = {id(argument) for call in symbols for argument in call.args}
     return all(_allowed(node, quoted) for node in nodes)
@@ -226,7 +226,7 @@ def _allowed(node: ast.AST, quoted: set[int]) -> bool:
         return _CLASS.fullmatch(name) is not None
     if isinstance(node, ast.Constant):
         if isinstance(node.value, float) and not math.isfinite(node.value):
-            return False  # sympy reads 1e999999999 as it is
+            return False  # sympy computes all digits of 1e999999999
         return not isinstance(node.value, str | bytes) or id(node) in quoted
     return isinstance(node, _ARITHMETIC)
 

@@ -28,7 +28,7 @@ def main() -> None:
     request = link.first_line()
     lacking = ""
     try:
-        # Before a framework is imported, and while there is one thread.
+        # Before importing a framework, while the process has only one thread.
         fenced.confine(request["fence"])
     except Unfenced as error:
         lacking = "this system cannot confine the source: %s" % error

@@ -190,7 +190,7 @@ def _keras_file(path: str) -> Any:
 
     try:
         return keras.models.load_model(path, compile=False, safe_mode=True)
-    except Exception as error:  # of a damaged file anything, and pages of it
+    except Exception as error:  # a damaged file raises any kind of error, with pages of text
         text = str(error)
         if "safe_mode" in text or "Lambda" in text or "unsafe" in text.lower():
             what = "the file contains code, such as a Lambda layer, which safe_mode refuses"
@@ -226,7 +226,7 @@ def _require_plain(folder: str) -> None:
     for meta in saved.meta_graphs:
         functions = meta.graph_def.library.function
         nodes = [*meta.graph_def.node, *(node for function in functions for node in function.node_def)]
-        # A function of an operator's name hides nothing: the operator of that name must be on the list.
+        # A function with an operator's name is not accepted in its place: the operator must be on the list.
         own = {f.signature.name for f in functions if op_def_registry.get(f.signature.name) is None}
         others = sorted({node.op for node in nodes} - ALLOWED - own)
         if others:

@@ -178,9 +178,7 @@ def _program(path: str) -> Any:
             "the file contains more than tensors: %s, which weights_only=True refuses" % what,
             "pass the function that creates the model: module:function",
         ) from error
-    except (
-        Exception
-    ) as error:  # of a damaged file: RuntimeError, KeyError, and errors of zipfile, json and its schema
+    except Exception as error:  # RuntimeError, KeyError, or an error of zipfile or json
         raise SourceRefused(
             "it is not an exported program: %s" % (str(error).partition("\n")[0] or type(error).__name__),
             "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2')",

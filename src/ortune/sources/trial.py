@@ -26,7 +26,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def open_source(request: dict[str, Any]) -> Source:
     """Return the source of a request, after importing its framework."""
-    # Ortune's own scratch folder, where this process was started: what a framework leaves there goes with it.
+    # This process starts in a scratch folder of ortune, so files left by a framework are removed with it.
     tempfile.tempdir = os.getcwd()
     if request["factory"]:
         os.chdir(request["folder"])

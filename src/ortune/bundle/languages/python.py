@@ -82,7 +82,7 @@ LANGUAGE = Language(
         "execution_order": "options.execution_order = ort.ExecutionOrder.{}",
     },
     any_option="options.{key} = {}",
-    words={},  # those of ONNX Runtime
+    words={},  # values are ONNX Runtime's own
     config="options.add_session_config_entry({}, {})",
     run_config="options.add_run_config_entry({}, {})",
     variable="{}: {}",

@@ -49,7 +49,7 @@ LANGUAGE = Language(
     custom_ops="options = options.with_operator_library(folder.join({}))?",
     variable="wanted.push(({}.to_string(), {}.to_string()))",
     providers={
-        # Those with any options supported by the crate.
+        # Providers for which the crate supports any option.
         "ep": spelled(lambda b: b.rust),
     },
     lacks=frozenset({"env_allocator", HUGE_PAGES}),

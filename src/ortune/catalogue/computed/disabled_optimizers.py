@@ -42,7 +42,7 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
         names=("SkipLayerNormFusion",), prior=0.5, present=lambda m: m.feeds({"Add"}, NORMS | {"ReduceMean"})
     ),
     Optimizer(
-        # The simplified form would match what the other two leave.
+        # The simplified pass would match subgraphs that the other two passes leave.
         names=("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion"),
         older=("1.20", ("LayerNormFusion", "SimplifiedLayerNormFusion")),
         prior=0.2,

@@ -24,7 +24,7 @@ from ortune.graph.shapes.elements import elements
 from ortune.graph.written import Fingerprint
 
 _MOST_BYTES = 1 << 28  # maximum bytes of tensors in subgraphs, which are copied unchanged
-_MOST_SIZES = 1 << 22  # maximum elements of vectors, which inference treats as lists of sizes, at 1.5 us per element
+_MOST_SIZES = 1 << 22  # maximum elements of vectors treated as lists of sizes, at 1.5 us per element
 _MOST_COPIES = 1 << 24  # maximum copies of values into the tables of inner graphs, at 0.2 us each
 
 _KEEP_SYMBOLS = op_set(

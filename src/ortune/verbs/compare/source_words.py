@@ -36,7 +36,7 @@ def same_threads(counts: Mapping[str, int | None]) -> str:
 
 
 def frameworks(result: CompareResult) -> str:
-    """Return what runs each side: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; "" without a framework."""
+    """Return each side's runtime: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; "" without a framework."""
     a, b = result.base.runtime, result.new.runtime
     if a.source is None and b.source is None:
         return ""
