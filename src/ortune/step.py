@@ -1,4 +1,4 @@
-"""Progress of a command."""
+"""State of a command's progress, as shown in a progress bar."""
 
 from __future__ import annotations
 

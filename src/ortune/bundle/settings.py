@@ -165,7 +165,7 @@ def no_huge_pages(applied: Sequence[Applied]) -> bool:
 
 
 def as_assignment(setting: Applied) -> str:
-    """Format a setting: ``intra_op_num_threads=4``."""
+    """Return a setting as "name=value", such as ``intra_op_num_threads=4``."""
     return assignment(setting.knob, setting.value)
 
 

@@ -25,7 +25,7 @@ class Calls(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the process's stdin."""
+        """Close the standard input of the process."""
         ...
 
     def read(self, wait_s: float) -> tuple[bytes, bytes, int | None]:
@@ -33,7 +33,7 @@ class Calls(Protocol):
         ...
 
     def kill(self) -> None:
-        """End the process."""
+        """Kill the process on its host."""
         ...
 
 

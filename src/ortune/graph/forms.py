@@ -59,7 +59,7 @@ Part = Op | Either | Approximately | float | str
 
 
 def op(kind: str, *inputs: Part, called: str = "") -> Op:
-    """Return an operator pattern."""
+    """Return a pattern that matches a node with this operator whose inputs match the given patterns."""
     return Op(kind, inputs, called)
 
 

@@ -24,7 +24,7 @@ MOST_BATCH = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class Feed:
-    """Inputs of a call.
+    """Inputs of one replayed call, by shape and by the recorded values.
 
     Attributes:
         model: Index of the model in the recording.

@@ -104,7 +104,7 @@ class PlayTrial:
 
 
 class Application:
-    """A recorded application.
+    """A recorded application with the model files that are needed to replay it.
 
     Attributes:
         recording: The recording.

@@ -27,7 +27,7 @@ MOST_MODELS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenAppModel:
-    """One rewritten model.
+    """A rewritten file that replaces one model of a recorded application.
 
     Attributes:
         model: Index of the model in the recording.

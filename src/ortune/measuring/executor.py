@@ -281,5 +281,5 @@ class Executor:
 
 
 def _has_memory(arm: Arm) -> bool:
-    """Return whether an arm's device has memory of its own, in which values can stay."""
+    """Return whether an arm's device has separate memory, in which values can stay between runs."""
     return bool(find(arm.plan.provider_names[0]).memory)

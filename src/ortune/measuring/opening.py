@@ -218,7 +218,7 @@ class Experiment:
         return exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s)
 
     def begin(self, key: str, names: Mapping[str, str], *, here: bool = True) -> SessionLog:
-        """Begin the journal.
+        """Open the store, and begin the session's journal with a header.
 
         Args:
             key: Key by which the session is found again.

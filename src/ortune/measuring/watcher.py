@@ -1,4 +1,4 @@
-"""Progress and cancellation callbacks."""
+"""Callbacks by which a measurement reports its progress and asks whether to stop."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Findings:
     elements: int = 0
 
     def fail(self, what: str, *, wrong: bool = True, times: float = math.inf) -> None:
-        """Record a failure.
+        """Record a difference that exceeds the tolerance.
 
         Args:
             what: Sentence that describes the difference.

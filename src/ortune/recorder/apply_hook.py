@@ -818,7 +818,7 @@ _APPLIER: Optional[Applier] = None
 
 
 def begin() -> None:
-    """Start to apply changes in this process if the variable names a folder of changes and no applier is active."""
+    """Start applying changes in this process if ``ORTUNE_APPLY`` names a folder of changes and no applier is active."""
     global _APPLIER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
     folder = os.environ.get(VARIABLE, "")
     if _APPLIER is not None or not os.path.isabs(folder) or not os.path.isfile(os.path.join(folder, CHANGES)):

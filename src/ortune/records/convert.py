@@ -54,7 +54,7 @@ class CheckedCase(Record, frozen=True, kw_only=True):
 
 
 class DynamicAxis(Record, frozen=True, kw_only=True):
-    """One dynamic dimension.
+    """Test of one dynamic dimension of a converted model with several sizes.
 
     Attributes:
         name: As requested, or as in the model.

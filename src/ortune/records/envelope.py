@@ -23,7 +23,7 @@ def schema_of(verb: str) -> str:
 
 
 class ErrorInfo(Record, frozen=True, kw_only=True):
-    """An error as JSON."""
+    """An error in a document: its code, its description, the file or option at fault, and a remedy."""
 
     code: str
     what: str

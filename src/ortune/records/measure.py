@@ -11,7 +11,7 @@ from ortune.records.protocol import FailureReason, TrialDone
 
 
 class Measured(Record, frozen=True, kw_only=True, tag="measured", tag_field="outcome"):
-    """A trial that completed."""
+    """A completed trial: its times and memory, sensor readings, the worker's log, and the folder of its outputs."""
 
     plan: str
     done: TrialDone

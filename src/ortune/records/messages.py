@@ -23,7 +23,7 @@ class Message(Record, frozen=True, kw_only=True):
 
 
 class Remark(Message, frozen=True, kw_only=True):
-    """A message without figures."""
+    """A message with a fixed text, which contains no names or numbers."""
 
     code: RemarkCode
 

@@ -116,7 +116,7 @@ class RunSource(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
 
 
 class SourceReady(Record, frozen=True, kw_only=True, tag="ready", tag_field="message"):
-    """The process has started."""
+    """First message of a framework's process: it has started and accepts requests."""
 
     version: int
     pid: int

@@ -150,7 +150,7 @@ class _Narrowing:
         self._narrow: dict[ir.Value, ir.Value] = {}
 
     def run(self) -> None:
-        """Rebuild every chosen node."""
+        """Replace every chosen node by a copy that computes in int32."""
         for node in self._chosen:
             self._make(node)
         for node in self._chosen:

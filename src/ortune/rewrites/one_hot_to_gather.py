@@ -36,7 +36,7 @@ _FOLLOWED = 32  # maximum values to follow after the product
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Code:
-    """A one-hot encoding.
+    """A subgraph that computes the one-hot encoding of integers.
 
     Attributes:
         x: The encoded integers.

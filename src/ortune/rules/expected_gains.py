@@ -34,7 +34,7 @@ MOST_NODES = 5_000
 
 
 class ModelKind(msgspec.Struct, frozen=True, kw_only=True):
-    """Composition of a model.
+    """Composition of a model, by which similar models are found.
 
     Attributes:
         operators: Number of nodes, keyed by operator.

@@ -113,10 +113,10 @@ class _Installer:
         self.patience = [] if "PIP_DEFAULT_TIMEOUT" in own else ["--timeout", str(_SILENCE_S)]
 
     def __call__(self, *command: str) -> None:
-        """Run one step.
+        """Run one command of the installation, such as pip or uv, in the folder of all runtimes.
 
         Raises:
-            RuntimeNotFound: The step failed.
+            RuntimeNotFound: The command failed.
         """
         try:
             done = launcher.run(command, limit_s=_INSTALL_S, environment=self._environment, folder=self._home)

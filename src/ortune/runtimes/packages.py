@@ -46,7 +46,7 @@ _PLAIN_BYTES = 150_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Contents of one environment.
+    """Packages of an environment for a runtime or a converter.
 
     Attributes:
         name: Value of ``--runtime``.

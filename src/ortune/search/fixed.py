@@ -59,7 +59,7 @@ class Fixed(Schedule):
 
     @property
     def standing(self) -> ScheduleProgress:
-        """Progress of the schedule."""
+        """Completed and planned blocks of the calibration or of the comparison, and the arms."""
         calibrating = self.judgement is None
         return ScheduleProgress(
             n_blocks=self._n_told if calibrating else len(self.blocks),

@@ -252,7 +252,7 @@ class Halving(Schedule):
 
     @property
     def standing(self) -> ScheduleProgress:
-        """Progress of the race."""
+        """Number of completed blocks, and the arms that are still in the race."""
         live = tuple(entry.arm for entry in self.live())
         return ScheduleProgress(n_blocks=len(self.blocks), most_blocks=None, live=(BASE, *live))
 

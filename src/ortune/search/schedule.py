@@ -40,7 +40,7 @@ class BudgetLeft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextBlock:
-    """A block to run.
+    """The next block that a schedule requests.
 
     Attributes:
         arms: Arms of the block, the base first; the driver randomizes their order.
@@ -138,7 +138,7 @@ class Schedule(ABC):
     @property
     @abstractmethod
     def standing(self) -> ScheduleProgress:
-        """Progress of the schedule."""
+        """Completed and planned blocks, and the arms that still take part."""
 
     def calibrate(
         self,

@@ -40,7 +40,7 @@ class Sequential(Schedule):
 
     @property
     def standing(self) -> ScheduleProgress:
-        """Progress of the schedule."""
+        """Number of completed blocks, their maximum, and the arms without a verdict so far."""
         state = self.state
         return ScheduleProgress(
             n_blocks=len(state.blocks), most_blocks=self.design.n_blocks, live=(BASE, *state.live)

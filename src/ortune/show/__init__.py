@@ -12,7 +12,7 @@ class _RoomAndVerb(ModuleType):
     """Module type that makes this package callable, because its import replaces the function ``ortune.show``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function ``ortune.show``."""
+        """Call ``ortune.show(...)``, the function of ``ortune report``."""
         return importlib.import_module("ortune.api").function("report")(*args, **kwargs)
 
 

@@ -50,7 +50,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A rectangle.
+    """A filled rectangle in a chart, in data coordinates.
 
     Attributes:
         text: Label, cut off if it does not fit.
@@ -81,7 +81,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A straight line."""
+    """A straight line in a chart from (x0, y0) to (x1, y1), in data coordinates."""
 
     x0: float
     x1: float
@@ -107,7 +107,7 @@ Mark = Box | Dot | Segment | IntervalMark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A drawing.
+    """A drawing of marks between two axes.
 
     Attributes:
         alt: Description in words; a terminal shows only this description.

@@ -110,7 +110,7 @@ class Table:
     """Rows with one cell per column; the head is left out if all heads are empty.
 
     Attributes:
-        title: Title. If only the first column's head is empty, the title takes its place.
+        title: Title above the table, or in place of the first column's head if only that head is empty.
         bars: Length of each row's bar (0 to 1), for renderers that can draw bars; () for no bars.
         notes: Sentences below the table.
         dense: Whether columns are close together, because there are many.

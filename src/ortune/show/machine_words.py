@@ -1,4 +1,4 @@
-"""A machine in words."""
+"""Short description of a machine for titles and lists: CPU model, number of CPUs, memory and GPUs."""
 
 from __future__ import annotations
 

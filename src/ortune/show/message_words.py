@@ -35,7 +35,7 @@ def text(message: Message | str) -> str:
 
 
 def texts(said: Iterable[Message | str]) -> list[str]:
-    """Return messages in words."""
+    """Return the text of each message."""
     return [text(message) for message in said]
 
 

@@ -1,4 +1,4 @@
-"""Formatting of numbers."""
+"""Formatting of times, sizes, ratios and counts for people."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Input:
 
 @dataclass(frozen=True)
 class ExportResult:
-    """Result of an exporter.
+    """Input names and warnings from an exporter that has written an ONNX model.
 
     Attributes:
         inputs: Names of the ONNX model's inputs, by the names of the source's inputs.

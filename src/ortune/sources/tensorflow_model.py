@@ -114,7 +114,7 @@ class TfLite:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> ExportResult:
-        """Export with tf2onnx."""
+        """Write the ONNX model with tf2onnx, the only exporter of TFLite files; ``dynamic`` is ignored."""
         del dynamic
         _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
         return ExportResult(inputs={tensor.name: tensor.name for tensor in self.inputs})

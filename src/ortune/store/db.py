@@ -163,7 +163,7 @@ class Store:
         return log
 
     def resume(self, session: str) -> SessionLog:
-        """Continue a stored session."""
+        """Return the log of a stored session, which appends after the session's last event."""
         log = SessionLog(self, session)
         ((log.seq,),) = self._read("SELECT COALESCE(MAX(seq), 0) FROM event WHERE session = ?", session)
         return log
@@ -236,7 +236,7 @@ class Store:
         return (body or "").encode() if blob is None else self.blob(blob)
 
     def blob(self, name: str) -> bytes:
-        """Return a blob's content."""
+        """Return the uncompressed content of a large event that is stored in a separate file."""
         return zlib.decompress((self.folder / "blobs" / name[:2] / name).read_bytes())
 
 
@@ -255,7 +255,7 @@ class SessionLog:
         return self._store.folder if self._store else None
 
     def add(self, kind: str, record: Any) -> None:
-        """Journal one record."""
+        """Append a record to the journal as an event of the given kind; do nothing without a store."""
         store = self._store
         if store is not None:
             self.seq += 1

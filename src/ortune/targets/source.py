@@ -103,7 +103,7 @@ class SourceProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process."""
+        """End the framework's process."""
         self._child.end()
 
     def ask(self, request: SourceRequest, answer: type[Answer]) -> Answer:

@@ -52,14 +52,14 @@ class Helper(msgspec.Struct, gc=False):
 
 
 class Threads(msgspec.Struct, gc=False):
-    """A node's ``thread_scheduling_stats``."""
+    """``thread_scheduling_stats`` of a node event: the work of the main thread and of each helper."""
 
     main_thread: MainThread | None = None
     sub_threads: dict[str, Helper] = {}
 
 
 class Args(msgspec.Struct, gc=False):
-    """Arguments of an event.
+    """The ``args`` object of a profiler event.
 
     Node events have most of the fields. Device kernels have ``op_name``, ``parent_name`` and ``stream``; copies also
     have ``copied_bytes``.
@@ -83,7 +83,7 @@ class Args(msgspec.Struct, gc=False):
 
 
 class ProfilerEvent(msgspec.Struct, gc=False):
-    """A profiler event."""
+    """An event of ONNX Runtime's profiler in Chrome's trace format; ``ts`` and ``dur`` are in microseconds."""
 
     name: str = ""
     cat: str = ""

@@ -175,7 +175,7 @@ class _Groups:
         return len(self._sides[self._root(item)]) == 1
 
     def all(self) -> Iterable[list[Item]]:
-        """Return every set."""
+        """Return the disjoint sets, each as a list of its members."""
         return self._members.values()
 
     def _root(self, item: Item) -> Item:

@@ -30,7 +30,7 @@ _OBJECT_END = re.compile(rb"(?<=\})\s*\]\s*(?:,[^\[\]{}]*)?\}\s*$")
 
 
 def read_profile(path: Path) -> Trace:
-    """Read a profile.
+    """Return the trace in a profile that ONNX Runtime wrote.
 
     Raises:
         UsageError: If the file cannot be read, or has no events of ONNX Runtime.

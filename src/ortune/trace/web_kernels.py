@@ -31,7 +31,7 @@ LONGEST_FIRST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebKernel:
-    """A GPU kernel.
+    """Execution of a WebGPU kernel, from a line that onnxruntime-web prints.
 
     Attributes:
         name: Name of the node.

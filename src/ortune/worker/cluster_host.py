@@ -156,7 +156,7 @@ class ClusterHost:
         return output, log, code
 
     def kill(self, number: int) -> None:
-        """End a process."""
+        """Kill a process and its descendants; do nothing if its number is unknown."""
         child = self._children.get(number)
         if child is not None:
             child.end()
@@ -221,7 +221,7 @@ class ClusterHost:
         return True, b"", 0.0
 
     def unlock(self) -> None:
-        """Release the lock."""
+        """Release the host's measuring lock, if this object holds it."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

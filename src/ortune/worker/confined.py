@@ -69,7 +69,11 @@ class _Semaphore:
             return free
 
     def release(self) -> None:
-        """Release the semaphore."""
+        """Increase the counter by one, and wake one waiting thread.
+
+        Raises:
+            ValueError: The counter is at its maximum.
+        """
         with self._changed:
             if self._value >= self.maxvalue:
                 raise ValueError("semaphore or lock released too many times")

@@ -57,7 +57,7 @@ class PlanSession(Trial):
         self.arguments: Dict[str, Any] = {}
 
     def load(self) -> None:
-        """Create the session."""
+        """Create the sessions of the plan, with their settings, providers and custom operators."""
         from . import probes
 
         ort, request = self.ort, self.request

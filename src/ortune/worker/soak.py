@@ -147,7 +147,7 @@ class SoakedSession:
         self._count: Any = None
 
     def load(self) -> None:
-        """Create the sessions."""
+        """Create the sessions and their callers, and start the measurement of memory."""
         if self.request["counter"]:
             with open(self.request["counter"], "w+b") as file:
                 file.truncate(struct.calcsize(COUNTER))

@@ -36,7 +36,7 @@ class Window:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Start the clocks."""
+        """Read the CPU and wall clocks at the start of the window."""
         self.waited_ns = self._waits.read_ns() if self._waits else None
         self.cpu_ns, self.wall_ns = time.process_time_ns(), timing.CLOCK()
 

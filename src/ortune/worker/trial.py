@@ -31,7 +31,7 @@ class Trial:
         self.open_loop = arrivals.OpenLoopRun(request["arrivals"]) if request["arrivals"] else None
 
     def load(self) -> None:
-        """Load the model."""
+        """Load the model, so that it can be run."""
         raise NotImplementedError
 
     def make_callers(self) -> List[List[cases.TimedCase]]:

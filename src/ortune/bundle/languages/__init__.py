@@ -16,7 +16,7 @@ __all__ = ["claim", "emit_all", "languages"]
 
 
 def languages() -> list[Language]:
-    """Return all languages."""
+    """Return every language in which bundles contain loading code: the ``LANGUAGE`` of each module in this package."""
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     return [importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in names]
 

@@ -37,7 +37,7 @@ class BisectedSide:
 
     @property
     def runtime(self) -> Runtime:
-        """Runtime of its plan."""
+        """ONNX Runtime build that runs the side's plan."""
         return self.resolved.runtime_of(self.resolved.plan)
 
     @property
@@ -87,7 +87,7 @@ class BisectedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectionFindings:
-    """Result of a bisection.
+    """Places where the values of two sides diverge, and the evidence for them.
 
     Attributes:
         partings: Places of divergence, with the decisive place first.

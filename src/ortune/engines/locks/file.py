@@ -58,7 +58,11 @@ def write_text(path: Path, text: str, *, typed: bool) -> None:
 
 
 def read(path: Path, model: str) -> Snapshot:
-    """Read a lock file.
+    """Return the snapshot in a lock file.
+
+    Args:
+        path: The lock file.
+        model: Path of the model, for the advice in errors.
 
     Raises:
         UsageError: The file is missing, damaged, or has another schema number.

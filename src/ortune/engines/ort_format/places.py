@@ -31,7 +31,7 @@ class DevicePlace:
 
     @property
     def provider(self) -> Provider:
-        """The execution provider."""
+        """Execution provider of the place's target."""
         return of_target(self.target)
 
     @property

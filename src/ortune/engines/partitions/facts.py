@@ -106,7 +106,7 @@ class NodeFacts:
     # --- attributes --------------------------------------------------------------------------------------
 
     def integer(self, name: str, default: int) -> int:
-        """Return an integer attribute."""
+        """Return the value of an integer attribute; ``default`` if the node does not have it."""
         return int_of(self.node, name, default)
 
     def integers(self, name: str) -> list[int]:
@@ -114,11 +114,11 @@ class NodeFacts:
         return ints_of(self.node, name) or []
 
     def real(self, name: str, default: float) -> float:
-        """Return a float attribute."""
+        """Return the value of a float attribute; ``default`` if the node does not have it."""
         return float_of(self.node, name, default)
 
     def text(self, name: str, default: str) -> str:
-        """Return a text attribute."""
+        """Return the value of a string attribute; ``default`` if the node does not have it."""
         return text_of(self.node, name, default)
 
     # --- constraints -----------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class InferenceCache(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImprovedModel:
-    """A model after rewrites.
+    """A model after rewrites that let an execution provider support more nodes.
 
     Attributes:
         specs: The rewrites in order of application.

@@ -46,7 +46,7 @@ MOST_EVENTS = 400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledProcess:
-    """One profiled process.
+    """Trace and measurements of one process with ONNX Runtime's profiler on.
 
     Attributes:
         path: File of the trace.
@@ -57,7 +57,7 @@ class ProfiledProcess:
         state: Load of the machine during the runs.
         resident: Memory of the process; None if the system does not report it.
         graph: File of the optimised graph; None if the process saved none.
-        gpu_run: Transfer times of a run on a device with memory of its own; None for others.
+        gpu_run: Transfer times of a run on a device with separate memory; None for others.
         untraced: Reason that GPU kernels are missing from a trace that should contain them; else "".
     """
 

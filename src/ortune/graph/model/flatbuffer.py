@@ -28,7 +28,7 @@ class Flatbuffer:
         self._tables_left = self.size // 4 + 1
 
     def root(self) -> FlatbufferTable:
-        """Return the root table."""
+        """Return the root table, to which the first four bytes point."""
         return FlatbufferTable(self, self.follow(0), 0)
 
     def number(self, code: str, at: int) -> int:

@@ -35,7 +35,7 @@ Side = Sequence[Mapping[str, Array]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A built-in metric.
+    """A built-in metric for the quality of a task's outputs, such as accuracy.
 
     Attributes:
         names: Returns the names of the outputs to which the metric applies.

@@ -78,13 +78,13 @@ class Request(http.server.BaseHTTPRequestHandler):
     room: SiteRoom | None = None
 
     def do_GET(self) -> None:
-        """Answer a GET request."""
+        """Pass a GET request to the room that its path names."""
         if (target := self._room()) is not None:
             room, path = target
             room.get(path, self)
 
     def do_POST(self) -> None:
-        """Handle a POST request."""
+        """Pass the body of a POST request to the room that its path names; answer 413 if the body is too large."""
         if (target := self._room()) is None:
             return
         length = self.headers.get("Content-Length", "")
@@ -126,7 +126,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return room, rest
 
     def answer(self, status: int, body: bytes = b"", kind: str = "application/octet-stream") -> None:
-        """Send a complete response."""
+        """Send a status and a body; if the page is gone, close the connection."""
         try:
             self.begin(status, kind, len(body))
             self.wfile.write(body)
@@ -304,7 +304,7 @@ class Site:
         self._http.rooms.pop(token_of(url), None)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop the server and close its socket."""
         self._http.shutdown()
         self._http.server_close()
 

@@ -24,7 +24,7 @@ Wanted = tuple[tuple[str, Path], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """An export format.
+    """A file format of ``--export``.
 
     Attributes:
         endings: File name endings that imply the format; no two formats share one.

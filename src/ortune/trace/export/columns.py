@@ -71,7 +71,7 @@ _PLAIN = (
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Write the arrays, compressed."""
+    """Write the columns of a trace as a compressed ``.npz`` file."""
     of = nodes_of(trace, result)
     arrays: dict[str, Any] = {name: getattr(trace, name) for name in _PLAIN}
     arrays |= {

@@ -1,1 +1,1 @@
-"""``ortune lock app.workload``: has an update changed how an application uses ONNX Runtime?"""
+"""``ortune lock app.workload``: detects changes in how an application uses ONNX Runtime after an update."""

@@ -73,7 +73,7 @@ class ModelBatch:
 
     @property
     def prices(self) -> Prices:
-        """Prices of the hosts.
+        """Hourly prices of the hosts, from ``--price``.
 
         Raises:
             UsageError: A price is invalid or names an unknown host.

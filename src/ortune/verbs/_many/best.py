@@ -17,7 +17,7 @@ _MILLION = 1e6
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True):
-    """Prices of machines.
+    """Hourly prices of the machines on which models run.
 
     Attributes:
         per_h: Maps hosts to prices per hour; the key "" is for all other hosts.
@@ -33,7 +33,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
-    """Read ``--price [HOST=]AMOUNT/h``.
+    """Return the prices in the values of ``--price``, each ``[HOST=]AMOUNT/h``.
 
     Raises:
         UsageError: A price is invalid or 0, a host is unknown or has two prices, or currencies differ.

@@ -62,7 +62,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """A job that ended.
+    """A completed job with its document or error.
 
     Attributes:
         answer: The job's document, or its error.

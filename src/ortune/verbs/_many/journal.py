@@ -116,7 +116,7 @@ class Journal:
         self.log.add("result", envelope)
 
     def close(self) -> None:
-        """Release the store."""
+        """Close the store, if there is one."""
         if self._store is not None:
             self._store.close()
 

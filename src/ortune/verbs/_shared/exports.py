@@ -85,7 +85,7 @@ class Exports:
                 spool.write(_csv(rows(model, envelope, self._table, self._result), head=head))
 
     def finish(self) -> dict[str, str]:
-        """Write the files.
+        """Write the exported tables to the files that the user named.
 
         Returns:
             The paths of the files, keyed by kind.

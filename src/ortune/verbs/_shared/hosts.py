@@ -65,7 +65,7 @@ def address(text: str) -> str:
 
 
 def labels(text: str) -> dict[str, str]:
-    """Parse ``--hosts KEY=VALUE[,KEY=VALUE]``.
+    """Return the node labels in the value of ``--hosts``, written ``KEY=VALUE[,KEY=VALUE]``.
 
     Raises:
         UsageError: The text has a different form.

@@ -1,4 +1,4 @@
-"""Options of ``ortune bench``."""
+"""Options of ``ortune bench``: model, load and number of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune bench``."""
+"""Result of ``ortune bench``: load metrics, the raw samples of each process, and the whole result."""
 
 from __future__ import annotations
 

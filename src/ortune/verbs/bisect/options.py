@@ -1,4 +1,4 @@
-"""Options of ``ortune bisect``."""
+"""Options of ``ortune bisect``: the two sides, their inputs and the tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune bisect``."""
+"""Result of ``ortune bisect``: the first node that differs, and the evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune check``."""
+"""Options of ``ortune check``: model files, selection of rules and delivery of fixed models."""
 
 from __future__ import annotations
 

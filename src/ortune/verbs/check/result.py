@@ -1,4 +1,4 @@
-"""Result of ``ortune check``."""
+"""Result of ``ortune check``: findings and fixes of each model file."""
 
 from __future__ import annotations
 

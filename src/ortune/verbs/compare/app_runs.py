@@ -49,7 +49,7 @@ class AppRuns:
     metrics: dict[str, list[float]] = field(default_factory=dict)
 
     def run(self, arm: str, *, folder: Path | None = None) -> WholeRun:
-        """Run the program once.
+        """Run the program once, from start to end, and return its measurements.
 
         Args:
             arm: The arm; ``NEW`` runs with the changes, any other arm without.

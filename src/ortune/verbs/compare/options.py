@@ -1,4 +1,4 @@
-"""Options of ``ortune compare``."""
+"""Options of ``ortune compare``: the sides, the objective, and the limits of differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune compare``."""
+"""Result of ``ortune compare``: comparisons of the sides, their figures, outputs and gates."""
 
 from __future__ import annotations
 

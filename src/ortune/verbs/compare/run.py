@@ -1,4 +1,4 @@
-"""``ortune compare``: is B faster than A, here? And of several, which is the fastest?"""
+"""``ortune compare``: compares the speed and outputs of two or more sides on this machine, in interleaved trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune convert``."""
+"""Options of ``ortune convert``: the source, its framework and exporter, and the check of the result."""
 
 from __future__ import annotations
 

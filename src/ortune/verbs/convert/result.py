@@ -1,4 +1,4 @@
-"""Result of ``ortune convert``."""
+"""Result of ``ortune convert``: the exported files and their check."""
 
 from __future__ import annotations
 

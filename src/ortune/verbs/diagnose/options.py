@@ -1,4 +1,4 @@
-"""Options of ``ortune diagnose``."""
+"""Options of ``ortune diagnose``: a model or a web page, and the budget for measuring fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune diagnose``."""
+"""Result of ``ortune diagnose``: the cause, and the measured fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune doctor``."""
+"""Options of ``ortune doctor``: runtime, model for the noise, and whether to measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune doctor``."""
+"""Result of ``ortune doctor``: runtimes, noise, detectable effects and peaks."""
 
 from __future__ import annotations
 

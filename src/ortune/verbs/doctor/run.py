@@ -170,7 +170,7 @@ def _result(
 
 
 def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak | None, str]:
-    """Measure the machine's peaks.
+    """Measure the machine's peak arithmetic and memory speeds.
 
     Returns:
         The peaks, or None if they could not be measured; and the reason for this, or "".

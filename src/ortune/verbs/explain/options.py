@@ -1,4 +1,4 @@
-"""Options of ``ortune explain``."""
+"""Options of ``ortune explain``: a rule, rewrite or setting, or words to search for."""
 
 from __future__ import annotations
 

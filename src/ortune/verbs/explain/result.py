@@ -1,4 +1,4 @@
-"""Result of ``ortune explain``."""
+"""Result of ``ortune explain``: rules, rewrites and settings, in full or as a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune history``."""
+"""Options of ``ortune history``: model, releases and objective."""
 
 from __future__ import annotations
 

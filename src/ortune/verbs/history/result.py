@@ -1,4 +1,4 @@
-"""Result of ``ortune history``."""
+"""Result of ``ortune history``: one row per release of ONNX Runtime."""
 
 from __future__ import annotations
 

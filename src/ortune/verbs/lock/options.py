@@ -1,4 +1,4 @@
-"""Options of ``ortune lock``."""
+"""Options of ``ortune lock``: model, lock file, and how strictly to check."""
 
 from __future__ import annotations
 

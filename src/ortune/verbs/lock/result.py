@@ -1,4 +1,4 @@
-"""Result of ``ortune lock``."""
+"""Result of ``ortune lock``: the snapshot, or the changes since it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune look``."""
+"""Options of ``ortune look``: model, rewrite and budget."""
 
 from __future__ import annotations
 

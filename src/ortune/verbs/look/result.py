@@ -1,4 +1,4 @@
-"""Result of ``ortune look``."""
+"""Result of ``ortune look``: file facts, a first latency, and the operators."""
 
 from __future__ import annotations
 

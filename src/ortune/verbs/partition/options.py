@@ -1,4 +1,4 @@
-"""Options of ``ortune partition``."""
+"""Options of ``ortune partition``: model and execution providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune partition``."""
+"""Result of ``ortune partition``: nodes and regions that each provider supports."""
 
 from __future__ import annotations
 

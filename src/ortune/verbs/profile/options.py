@@ -1,4 +1,4 @@
-"""Options of ``ortune profile``."""
+"""Options of ``ortune profile``: a model or trace, a second one to compare with, and exports."""
 
 from __future__ import annotations
 

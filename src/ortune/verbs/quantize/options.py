@@ -1,4 +1,4 @@
-"""Options of ``ortune quantize``."""
+"""Options of ``ortune quantize``: model, calibration data, targets, tolerance and output files."""
 
 from __future__ import annotations
 

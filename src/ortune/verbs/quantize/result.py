@@ -1,4 +1,4 @@
-"""Result of ``ortune quantize``."""
+"""Result of ``ortune quantize``: sensitivity of layers, tried models, and the winner."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _memory(side: ResolvedSide, plans: Sequence[Plan], machine: Machine) -> str:
 
 
 class _Quantization:
-    """One quantization session."""
+    """The steps of ``ortune quantize`` on one model, with the state that they share."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Options of ``ortune record``."""
+"""Options of ``ortune record``: the program's command, and what to record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result of ``ortune record``."""
+"""Result of ``ortune record``: the recording, and findings on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brief in words."""
+"""Sentences and tables of the brief, the one-page summary for decision makers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune report``."""
+"""Options of ``ortune report``: stored sessions to show, and the form of the page."""
 
 from __future__ import annotations
 

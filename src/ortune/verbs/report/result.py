@@ -1,4 +1,4 @@
-"""Result of ``ortune report``."""
+"""Result of ``ortune report``: stored sessions, briefs and bug reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune rewrite``."""
+"""Options of ``ortune rewrite``: model, rewrites and output file."""
 
 from __future__ import annotations
 

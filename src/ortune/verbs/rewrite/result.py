@@ -1,4 +1,4 @@
-"""Result of ``ortune rewrite``."""
+"""Result of ``ortune rewrite``: steps of the applied rewrites, and rewrites that apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ortune rewrite``: applies rewrites by hand, and lists those that apply to a model."""
+"""``ortune rewrite``: applies the rewrites that the user names, and lists those that apply to a model."""
 
 from __future__ import annotations
 

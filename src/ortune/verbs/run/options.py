@@ -1,4 +1,4 @@
-"""Options of ``ortune run``."""
+"""Options of ``ortune run``: the program's command and the bundle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune runtime``."""
+"""Options of ``ortune runtime``: an action on installed runtimes, and their names."""
 
 from __future__ import annotations
 

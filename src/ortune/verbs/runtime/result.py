@@ -1,4 +1,4 @@
-"""Result of ``ortune runtime``."""
+"""Result of ``ortune runtime``: installed and addable runtimes."""
 
 from __future__ import annotations
 

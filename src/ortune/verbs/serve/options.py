@@ -1,4 +1,4 @@
-"""Options of ``ortune serve``."""
+"""Options of ``ortune serve``: those of ``ortune bench`` for a browser on another device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ortune serve``: a benchmark in a browser on another device, on which the user opens a page by hand."""
+"""``ortune serve``: a benchmark in a browser on another device, on which the user opens a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``ortune skeleton``."""
+"""Options of ``ortune skeleton``: model, output file and seed."""
 
 from __future__ import annotations
 

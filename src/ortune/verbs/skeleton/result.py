@@ -1,4 +1,4 @@
-"""Result of ``ortune skeleton``."""
+"""Result of ``ortune skeleton``: the skeleton, and its profile next to the original's."""
 
 from __future__ import annotations
 

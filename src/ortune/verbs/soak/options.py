@@ -1,4 +1,4 @@
-"""Options of ``ortune soak``."""
+"""Options of ``ortune soak``: model, budget, and the limits of growth."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Options(LoadOptions, BudgetOptions, OnePlanOptions):
         return replace(super().read_feeds(), in_turn=True, batch_too=True)
 
     def __post_init__(self) -> None:
-        """Check all options.
+        """Check the values of all options, and that none contradicts another.
 
         Raises:
             UsageError: An option is invalid or contradicts another option.

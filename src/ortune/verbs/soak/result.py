@@ -1,4 +1,4 @@
-"""Result of ``ortune soak``."""
+"""Result of ``ortune soak``: memory over time, its growth, and the causes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class LimitForecast(Record, frozen=True, kw_only=True):
 
 
 class SizeRow(Record, frozen=True, kw_only=True):
-    """One size of the workload.
+    """Calls and memory growth at one size of the workload.
 
     Attributes:
+        size: The size, as text.
         calls: Calls of this size in all processes.
         raised_bytes: Increase of the highest memory level by its calls, median over processes.
         last_step_call: Number of the last call in a process that increased it.
@@ -56,12 +57,12 @@ class SoakKill(Record, frozen=True, kw_only=True):
 
 
 class SoakProcess(Record, frozen=True, kw_only=True):
-    """One process.
+    """Outcome of one process of a soak.
 
     Attributes:
-        arm: The variation that it ran: "as-is-1".
-        done: Its end; None if it failed or was killed.
-        failure: Why it ended early; None if it did not.
+        arm: The variation that it ran, with its number: "as-is-1".
+        done: The measurements of a completed process; None if it failed or was killed.
+        failure: Reason that the process ended early; None if it completed.
     """
 
     arm: str

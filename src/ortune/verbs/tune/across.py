@@ -40,7 +40,7 @@ def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequenc
 
 
 class OtherTargets(NamedTuple):
-    """Proposals on other targets.
+    """Plans on targets other than the first, and the targets that cannot be compared.
 
     Attributes:
         proposed: The plans.

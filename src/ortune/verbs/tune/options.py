@@ -1,4 +1,4 @@
-"""Options of ``ortune tune``."""
+"""Options of ``ortune tune``: model, budget, search space and output files."""
 
 from __future__ import annotations
 

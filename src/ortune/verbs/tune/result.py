@@ -1,4 +1,4 @@
-"""Result of ``ortune tune``."""
+"""Result of ``ortune tune``: the winner, its proof, and every plan that was tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tunes a model, then writes the report and the bundle."""
+"""``ortune tune``: finds the fastest configuration of a model, then writes the report and the bundle."""
 
 from __future__ import annotations
 
