@@ -26,7 +26,7 @@ class OrtuneError(Exception):
     Args:
         what: What happened, one sentence.
         where: The file, input, option or process it happened in.
-        do: What the user can do about it.
+        do: The remedy, for the user.
         code: A short stable name, used in JSON.
     """
 

@@ -1,7 +1,7 @@
 """``deploy/``: files for running a bundle in a container as it was measured.
 
 Only measured values are used: memory from the peak of the confirmed plan's processes plus a stated headroom, and CPUs
-from the plan's threads. What was not measured is omitted, with a comment.
+from the plan's threads. Quantities that were not measured are omitted, with a comment.
 """
 
 from __future__ import annotations

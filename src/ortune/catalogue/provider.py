@@ -92,7 +92,7 @@ class Provider:
         plugin: A plug-in wheel that adds it to a plain ``onnxruntime``.
         device: The kind of device that its plug-in uses if a plan names none; "" for the first that is not a CPU.
         otherwise: Where to get it if there is no wheel.
-        builds: What ``ortune runtime add`` installs under the target's name, newest first; the first that works is
+        builds: Builds for ``ortune runtime add`` under the target's name, newest first; the first that works is
             used.
         by_hand: How to install it if ``builds`` is empty although there is a wheel.
         failures: Messages if its device or a library cannot be used, most specific first.

@@ -180,7 +180,7 @@ def command_instead(word: str) -> str:
 
 
 def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:
-    """Return what to write instead of an unknown option; "" if there is no suggestion.
+    """Return ortune's equivalent of an unknown option; "" if there is no suggestion.
 
     Args:
         flag: The option as written.

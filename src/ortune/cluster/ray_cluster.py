@@ -189,7 +189,7 @@ def joined(address: str) -> Iterator[RayCluster]:
 
 @contextlib.contextmanager
 def off_stdout(end: Callable[[], object]) -> Iterator[None]:
-    """Redirect stdout to stderr during a ``with`` block, then call ``end`` and discard what it prints.
+    """Redirect stdout to stderr during a ``with`` block, then call ``end`` and discard its output.
 
     Ray prints the log of a lost node on stdout, part of it during shutdown, which would damage a document on stdout.
 

@@ -1,6 +1,6 @@
 """Changes to try after the first run failed: sizes from the error text, then a short list of common sizes.
 
-A trial may change only what was guessed (``InputChoice.guessed_axes`` and guessed ranges of ids), unless ONNX Runtime
+A trial may change only guesses (``InputChoice.guessed_axes`` and guessed ranges of ids), unless ONNX Runtime
 explicitly reports the size or range that it needs.
 """
 

@@ -79,7 +79,7 @@ class Measuring:
         notes: Messages that are shown with the answer; ``alerts`` are shown first.
         findings: Findings of rules during the measurement.
         peak_in_turn: Peak memory over several sizes in turn; None if not measured.
-        gpu_runs: Transfer times of a run, by execution provider with memory of its own.
+        gpu_runs: Transfer times of a run, by execution provider with separate device memory.
     """
 
     def __init__(

@@ -159,7 +159,7 @@ class Applier:
                 os.write(self.log_fd, line)
 
     def fail(self) -> None:
-        """Switch the applier off after an error of its own, and report the error once."""
+        """Switch the applier off after an internal error, and report the error once."""
         if self.off or sys is None or sys.is_finalizing():
             self.off = True
             return

@@ -209,7 +209,7 @@ class Recorder:
         return number
 
     def fail(self) -> None:
-        """Switch the recorder off after an error of its own, and report the error once."""
+        """Switch the recorder off after an internal error, and report the error once."""
         if self.off or sys is None or sys.is_finalizing():
             self.off = True
             return

@@ -79,7 +79,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
             these settings, so a difference that may be explained by waiting recommends no default.
         quiet: The rounds without waiting; None if they were not needed, or if the waiting of each round is unknown.
         hides: Whether the comparison is inconclusive on a busy machine, where more time is unlikely to settle it.
-        words: What this means for the verdict; "" if nothing.
+        words: Consequence for the verdict, in words; "" if there is none.
     """
 
     used_cpus: float

@@ -73,12 +73,12 @@ class Finding(Record, frozen=True, kw_only=True):
         what: The finding in one sentence.
         where: Names of nodes, inputs, tensors or files.
         blocks: The repeated blocks among these nodes; () if there are none.
-        evidence: What was observed, if ``what`` does not contain it.
+        evidence: The observation that proves the finding, if ``what`` does not contain it.
         share_ratio: The affected fraction of the run, an upper bound of the gain; None if unknown.
         share_from: Basis of ``share_ratio``: "profile" (a measured run) or "cost" (estimated from operations and
             bytes).
         least_ratio: Lower bound of the time with the fix over the time without; None if there is no bound.
-        fix: What to do, in words or as a command; "" if nothing is needed.
+        fix: The remedy, in words or as a command; "" if none is needed.
         plan: The change as settings and rewrites that can be measured; None if it needs manual work.
         safety: Safety class of the fix.
         brought: Measured gains of the same fix on similar models, the most reliable first.

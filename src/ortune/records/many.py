@@ -47,7 +47,7 @@ class ModelRow(Record, frozen=True, kw_only=True):
         remarks: Further remarks.
         session: The stored session with the whole document; "" if it was not stored.
         bundle: The folder of its bundle; "" for none.
-        page: Path of its own HTML page; "" for none.
+        page: Path of the model's HTML page; "" for none.
         exit_code: The exit code of the command for only this model.
         error: Why there is no answer, or why something is missing; None otherwise.
         configured: Options that a project's configuration file set for it; None if there are none.

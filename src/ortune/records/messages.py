@@ -371,7 +371,7 @@ class SkippedInputs(Message, frozen=True, kw_only=True):
     Attributes:
         n_skipped: Number of these, of ``n_sets``.
         n_sets: Number of sets.
-        first: What is wrong with the first one.
+        first: The problem with the first of these inputs.
     """
 
     n_skipped: int

@@ -43,7 +43,7 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: The value for ``--runtime``.
-        what: What it provides, one sentence.
+        what: Contents and purpose of the runtime, in one sentence.
         packages: The packages to install, with versions.
         about_bytes: Approximate size on disk.
         download_bytes: Size of its wheels, as far as known.

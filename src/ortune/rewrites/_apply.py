@@ -1,4 +1,4 @@
-"""Application of rewrites from file to file, in order; results are cached by what they were made from."""
+"""Application of rewrites from file to file, in order; results are cached by their source file and rewrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provenance: the rewrites that made a model and its nodes, and the repair of what tools drop."""
+"""Provenance: the rewrites that made a model and its nodes, and the repair of metadata that tools drop."""
 
 from __future__ import annotations
 

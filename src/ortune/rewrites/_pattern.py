@@ -52,7 +52,7 @@ class PatternFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern(Generic[Match]):
-    """A pattern rewrite: what to match at an anchor operator, and what to replace it with.
+    """A pattern rewrite: the subgraph to match at an anchor operator, and its replacement.
 
     Attributes:
         anchors: Operators at which the pattern is searched.

@@ -1,4 +1,4 @@
-"""Pairs of QuantizeLinear and DequantizeLinear around a product, and what keeps them from being fused with it.
+"""Pairs of QuantizeLinear and DequantizeLinear around a product, and the reasons that they are not fused with it.
 
 The behaviour of ONNX Runtime was observed in graphs optimized by version 1.32.
 """

@@ -1,4 +1,4 @@
-"""The facts that rules read: what may be known of a model, a run and a machine."""
+"""The facts that rules read: all that may be known about a model, a run and a machine."""
 
 from __future__ import annotations
 

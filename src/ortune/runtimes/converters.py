@@ -17,7 +17,7 @@ class Converter:
     Attributes:
         name: Name for ``ortune runtime add``.
         framework: Common name of the framework.
-        what: What it converts, in one sentence.
+        what: The models that it converts, in one sentence.
         imports: Modules that must be importable.
         package: Package whose version is recorded.
         requirements: Packages to install, by preference: a later entry is used if the index lacks the previous one.

@@ -8,7 +8,7 @@ from ortune.runtimes.local_support import lacking
 
 
 def remedy(provider: Provider) -> str:
-    """Return how to get a provider, or what prevents its use here; "" if no runtime can be added for it."""
+    """Return how to get a provider, or the obstacle to its use here; "" if no runtime can be added for it."""
     target = provider.target
     if any(runtime.name == target for runtime in made.installed()):
         return f"use the runtime {target}, which is installed: add --runtime {target}"

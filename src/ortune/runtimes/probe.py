@@ -104,7 +104,7 @@ class ProbeReport(Record, frozen=True, kw_only=True):
 ProbeTask = Literal["look", "use", "absent"]
 """Tasks of the probe script.
 
-"look": report what is installed, as in ``look``. "use": create a session with a provider, as in ``use``. "absent": find
+"look": report the packages, as in ``look``. "use": create a session with a provider, as in ``use``. "absent": find
 missing shared libraries, as in ``missing_libraries``.
 """
 

@@ -176,7 +176,7 @@ def probe_place(place: SearchedPlace) -> Runtime:
 
 
 def described(place: SearchedPlace, look: ProbeReport) -> Runtime:
-    """Return the runtime of a place from what its interpreter reported."""
+    """Return the runtime of a place, from the report of its interpreter."""
     elsewhere = look.elsewhere
     return Runtime(
         python=place.python,

@@ -41,7 +41,7 @@ class Pairs:
     """A list of names with a text for each.
 
     Attributes:
-        stacked: Whether each name is on a line of its own, because names are long.
+        stacked: Whether each name is on a separate line, because names are long.
     """
 
     rows: Sequence[tuple[str, str]]
@@ -202,7 +202,7 @@ class Head:
         tone: Tone of the large number and its unit.
         values: Triples of hue, name and value, one per side.
         beside: Section next to the large number, with the evidence for it.
-        origin: What was measured, and on which machine.
+        origin: The measured model or application, and the machine.
         basis: How the page's numbers were obtained, shown at its end.
     """
 

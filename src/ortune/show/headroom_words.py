@@ -161,7 +161,7 @@ def _kernels(headroom: Headroom) -> str:
 
 
 def _next(headroom: Headroom, ratio: float) -> str:
-    """Return a phrase on what may make the kernels faster, with the most expensive nodes if far from the peak."""
+    """Return a phrase on ways to make the kernels faster, with the most expensive nodes if far from the peak."""
     more = "more threads, " if _limited(headroom) else ""
     if ratio < NEAR:
         most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more

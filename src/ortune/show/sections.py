@@ -19,7 +19,7 @@ def sections(folder: ModuleType, subject: object) -> list[Section]:
 
     Args:
         folder: Package with the modules of the sections.
-        subject: What the page shows, passed to each section's ``blocks``.
+        subject: The object that the page shows, passed to each section's ``blocks``.
     """
     return [
         Section(title=module.TITLE, note=module.NOTE, name=module.__name__.rpartition(".")[2], blocks=blocks)

@@ -1,6 +1,6 @@
 """Append-only storage: every session is a list of events, written as they occur.
 
-A trial is journalled before it starts, so after a crash or kill it is known what was running. Nothing is ever updated
+A trial is journalled before it starts, so after a crash or kill the running trial is known. Nothing is ever updated
 or deleted (triggers reject it). If the disk becomes full, measuring continues, and the session reports that results are
 no longer stored.
 

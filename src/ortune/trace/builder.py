@@ -206,7 +206,7 @@ class TraceBuilder:
                 self.device.add(e, self._after)
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
-        """Return the finished trace; ``form`` is its format, and ``missing`` has more sentences on what is missing."""
+        """Return the finished trace; ``form`` is its format, and ``missing`` has more sentences on missing parts."""
         op_type, provider = labels(self._op_type), labels(self._provider)
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]

@@ -25,7 +25,7 @@ HELD_BYTES = 8 << 20
 """Bytes of a stream that are buffered for ortune; a process that prints more has to wait."""
 GAUGE_BYTES, GAUGE_TIMES = 1 << 20, 15
 SET_BY_RAY = ("OMP_NUM_THREADS", "RAY_")
-"""Prefixes of variables that Ray sets for workers; a thread count would affect what is measured."""
+"""Prefixes of variables that Ray sets for workers; a thread count would affect the measurement."""
 
 
 class _Stream:

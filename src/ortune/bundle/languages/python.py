@@ -58,7 +58,7 @@ def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
 
 
 def remedy(requirements: Iterable[str]) -> str:
-    """Return a clause on what to do if an execution provider is not available."""
+    """Return a clause with the remedy for an execution provider that is not available."""
     words = " ".join(requirements)
     install = f"pip install {words}, or " if words else ""
     return f": {install}use load(fallback=True) to run the original model on the CPU"

@@ -112,7 +112,7 @@ def _diverges(
 ) -> bool:
     """Return whether a result differs by more than its inputs explain.
 
-    With equal inputs, the limit is eight times what rounding explains. With unequal inputs, an earlier difference grows
+    With equal inputs, the limit is eight times the effect of rounding. With unequal inputs, an earlier difference grows
     or is rounded to the next step, so it is a break only if it is notable and exceeds the response of the value to one
     rounding step in its inputs. A faulty weight lowers the limit.
     """

@@ -25,7 +25,7 @@ _MOST_SIZE = 16384
 _FLOAT, _FLOAT16 = ir.DataType.FLOAT, ir.DataType.FLOAT16
 _INT32, _INT64, _BOOL = ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL
 _ANY_TYPE = op_set("Shape Cast Gather ArgMax Where And GatherND Slice")
-"""Operators without the common check of the element type: they have a check of their own, or none."""
+"""Operators without the common check of the element type: they have a separate check, or none."""
 
 _LEAST = {
     **dict.fromkeys(op_set("Add Sub Mul Div Pow Max Gemm"), 7),

@@ -51,7 +51,7 @@ class _Value:
 
 
 def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace) -> Lifetimes:
-    """Return the lifetime of every value of the main graph; a control-flow node also reads what its bodies read."""
+    """Return the lifetime of every value of the main graph; a control-flow node also reads its bodies' values."""
     outputs = dict(
         zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
     )

@@ -61,7 +61,7 @@ class QuantizationInputs:
     """Inputs for the calibration of quantized models, and inputs for measuring their error.
 
     Attributes:
-        held_out: Inputs for the error, limited to what a final result needs, and not calibrated on if there are enough.
+        held_out: Inputs for the error, as many as a final result needs, and not calibrated on if there are enough.
         checking: All of ``held_out``, or if runs are slow, a subset that suffices to rank models.
     """
 

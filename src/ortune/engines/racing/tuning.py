@@ -49,7 +49,7 @@ class Tuning:
         whole_budget: The budget of the command; ``budget`` excludes the time reserved for explanation and answer.
         answer_s, why_s: Seconds reserved for the answer, and for the profiles that explain it.
         forecast: The announced number of configurations that fit in the budget.
-        enough_s: A sufficient budget in seconds for what did not fit; 0 if everything did.
+        enough_s: A sufficient budget in seconds for the steps that did not fit; 0 if all steps fit.
         exploring: Whether plans are measured without a confirmation.
         spent: Nanoseconds by phase.
         stopped: Whether the user stopped the tuning before its end.
@@ -131,7 +131,7 @@ class Tuning:
     # --- before the race
 
     def reserve_for_explanation(self, objective: Objective) -> None:
-        """Reserve time for the processes that explain the winner's gain, without reducing what the search needs."""
+        """Reserve time for the processes that explain the winner's gain, without reducing the search's minimum."""
         each_s = 1e-9 * PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns
         if objective in TIMES:
             spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s

@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def obstacles(facts: Facts) -> list[str]:
-    """Return clauses that say what prevents a graph capture; the model must be known."""
+    """Return clauses with the obstacles to a graph capture; the model must be known."""
     assert facts.model is not None
     control, open_, on_cpu = _control_flow(facts.model), open_inputs(facts), _on_the_cpu(facts)
     parts = [f"the model has control flow ({listed(control)})"] if control else []

@@ -79,7 +79,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _wrong(text: str, cpus: int | None) -> list[str]:
-    """Return clauses that say what is wrong with a metadata entry; ``cpus`` is the number of usable CPUs, if known."""
+    """Return clauses with the errors in a metadata entry; ``cpus`` is the number of usable CPUs, if known."""
     try:
         said = json.loads(text)
     except ValueError:

@@ -40,7 +40,7 @@ def page(
         ortune: Version of ortune that measured.
         styles: Style sheets in addition to the frame's.
         session: Id of the stored session; "" if it is not stored.
-        origin: What was measured, and on which machine.
+        origin: The measured model or application, and the machine.
         scripts: Script files; the page's security policy allows only these scripts, by their digests.
         content: Variables of the template.
     """

@@ -31,7 +31,7 @@ from ortune.targets.browser.devtools_messages import (
 from ortune.targets.browser.waiting_scripts import SCRIPTS, Rewrite, WaitingScripts
 
 MOST_MESSAGE = 128 << 20
-"""Limit of the bytes of one message, since a page controls what it prints."""
+"""Maximum bytes of one message, since a page controls the text that it prints."""
 # File descriptors 3 and 4 become the pipe before the browser's stdin and stdout are redirected.
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 

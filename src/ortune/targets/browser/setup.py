@@ -218,7 +218,7 @@ def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0)
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the environment of a browser, with a home of its own.
+    """Return the environment of a browser, with a separate home folder.
 
     Args:
         home: Replaces the user's home and temporary folder; to be removed after the browser has ended.

@@ -1,1 +1,1 @@
-"""``ortune tune app.workload``: what makes a recorded application faster."""
+"""``ortune tune app.workload``: finds changes that make a recorded application faster."""

@@ -113,7 +113,7 @@ def _loadable(winner: Plan) -> Plan:
     """Return the plan that a bundle loads; a Node.js plan gets no execution providers, because Node.js uses the CPU.
 
     Raises:
-        UsageError: The plan runs the session on a thread of its own, which a bundle's code does not create.
+        UsageError: The plan runs the session on a separate thread, which a bundle's code does not create.
     """
     if not winner.is_node:
         return winner

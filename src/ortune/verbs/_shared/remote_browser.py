@@ -1,4 +1,4 @@
-"""Connection to a browser on another device, on which the user opens a page by hand."""
+"""Connection to a browser on another device, on which the user opens a page."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def own_address() -> str:
 
 
 def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
-    """Report the connected browser and what cannot be measured in it.
+    """Report the connected browser, and the measurements that it does not support.
 
     Raises:
         UsageError: The browser cannot run one of the targets.

@@ -1,4 +1,4 @@
-"""The result of a tuning in at most two lines: the verdict, the gain, and what the change requires."""
+"""The result of a tuning in at most two lines: the verdict, the gain, and the requirements of the change."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _gain(result: TuneResult) -> list[str]:
 
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
-    """Return phrases on the current configuration and the default if they differ, or on what to keep if ``keep``."""
+    """Return phrases on the current configuration and the default if they differ; with ``keep``, on the one to keep."""
     if only_corrects(result):
         return [f"set {result.default.describe()}"]
     if current_plan(result) is None:

@@ -1,4 +1,4 @@
-"""Notes on the result of a race: why its leader is not shipped, and what disturbed the measurement."""
+"""Notes on the result of a race: why its leader is not shipped, and disturbances of the measurement."""
 
 from __future__ import annotations
 

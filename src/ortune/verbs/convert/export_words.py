@@ -1,4 +1,4 @@
-"""Sentences about an export: its steps, and what to do for a better model."""
+"""Sentences about an export: its steps, and advice for a better model."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def other_opset(conversion: Conversion, asked: int) -> str:
 
 
 def endless(what: str) -> str:
-    """Return a sentence that adds to a timeout what to check in the source of the exported model."""
+    """Return the message of a timeout with advice on what to check in the exported model's source."""
     return f"{what}; check that the loops of the source end, or pass smaller inputs (--shape, --inputs)"
 
 

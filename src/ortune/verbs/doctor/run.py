@@ -1,4 +1,4 @@
-"""``ortune doctor``: finds what this machine can run, and the smallest effect that it can detect."""
+"""``ortune doctor``: lists the runtimes and providers of this machine, and measures the smallest detectable effect."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
 
 
 def begins(usual_s: float, most_s: float) -> str:
-    """Return a sentence on what is measured next, and for how long.
+    """Return a sentence on the next measurement and its duration.
 
     Args:
         usual_s: Usual seconds of the peak measurement.
@@ -88,7 +88,7 @@ def _next(result: DoctorResult) -> list[str]:
 
 
 def headline(envelope: Envelope[DoctorResult]) -> list[str]:
-    """Return sentences on what runs on the machine, and on the effect that a two-minute comparison can detect."""
+    """Return sentences on the usable providers, and on the effect that a two-minute comparison can detect."""
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(
         p.name for r in result.runtimes for p in r.providers if p.usable and not p.emulated

@@ -14,7 +14,7 @@ class LockResult(Record, frozen=True, kw_only=True):
         written: Whether it was written; otherwise it was checked.
         changes: The most important first; empty if written.
         headline: The answer in one sentence.
-        notes: What could not be compared, or only partly, and why.
+        notes: Parts that could not be compared, or only partly, with the reasons.
         tolerance_ratio: Accepted difference of floating-point outputs, as a share of their norm; None if written.
             Outputs of less precise types have at least the tolerance of their type.
         not_compared: Parts that were not compared ("outputs", "level all", "placement"). With ``--strict``, each is

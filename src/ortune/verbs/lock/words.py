@@ -364,7 +364,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
 
 
 def _locked(snapshot: Snapshot) -> str:
-    """Return one sentence on what was locked."""
+    """Return one sentence on the locked graph and outputs, and on the ONNX Runtime build."""
     count = plural(_of(snapshot).nodes, "node")
     outputs = plural(len(snapshot.run.outputs), "output")
     what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"

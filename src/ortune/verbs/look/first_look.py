@@ -81,7 +81,7 @@ class FirstLook:
         row_check: Comparison of one row alone and in a batch, and with and without padding; None if not compared.
         emulated: The provider that ran on an emulated device, so that nothing is timed; "" for real devices.
         times: Maps nodes of the user's model to nanoseconds.
-        left_out: Notes on what failed or was skipped for lack of budget.
+        left_out: Notes on steps that failed or were skipped for lack of budget.
         needed_s: Budget in seconds that is enough for the skipped steps; 0 if none was skipped.
     """
 
@@ -192,7 +192,7 @@ class FirstLook:
         return self.budget.left_ns / 2
 
     def _measure(self, baseline: Measuring, side: ResolvedSide, first: Measured) -> None:
-        """Run one timed and one profiled process if there is enough time; note what is left out."""
+        """Run one timed and one profiled process if there is enough time; add a note on each skipped process."""
         base = baseline.arm(BASE)
         self._take(first)
         assert self.timing is not None

@@ -28,7 +28,7 @@ class LookTiming(Record, frozen=True, kw_only=True):
         flops_per_s: Floating-point operations of the model divided by that latency; None if unknown.
         peak_bytes: Peak resident memory of the process, interpreter included.
         peak_in_turn: The same with several sizes in turn; None if sizes are fixed or memory is unknown.
-        gpu_run: What transfer takes of a run on a device with its own memory; None elsewhere, or if unknown.
+        gpu_run: Transfer times of a run on a device with separate memory; None elsewhere, or if unknown.
         placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 
@@ -81,12 +81,12 @@ class LookResult(Record, frozen=True, kw_only=True):
         operators: Number of nodes by operator, the most frequent first, subgraphs and functions included.
         flops: Floating-point operations of one run with the chosen shapes; None if unknown.
         flops_complete: Whether every node was counted; otherwise ``flops`` is a lower bound.
-        flops_note: What the figure omits or assumes.
+        flops_note: Omissions and assumptions of ``flops``.
         regions: Repeated layers or steps, the largest share first.
         estimate: Estimated shares of operators, the largest first, if the budget left out the profile; otherwise ().
         headroom: Upper bound of the gain by settings, from the profile.
         findings: Findings, the most important first.
-        left_out: What was skipped for lack of time, in sentences.
+        left_out: Sentences on steps that were skipped for lack of time.
         busy: Load by other programs, in words; "" for none, or if unknown.
         next_commands: Commands to run next, the best first.
         ort_file: Properties of a file in ORT format; None for an .onnx file.

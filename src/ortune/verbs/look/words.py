@@ -91,7 +91,7 @@ def about(result: LookResult) -> list[tuple[str, str]]:
 
 
 def flops_note(cost: ModelCost) -> str:
-    """Return a text on what the count of operations omits or assumes; "" if nothing."""
+    """Return a text on the omissions and assumptions of the count of operations; "" if there are none."""
     unknown = uncounted(cost)
     notes = [f"not counted: {unknown}"] if unknown else []
     notes += cost.notes[:1]
@@ -298,7 +298,7 @@ def lesser(result: LookResult) -> list[str]:
 
 
 def left_out(result: LookResult) -> str:
-    """Return a sentence on what was skipped for lack of time; "" if nothing was skipped."""
+    """Return a sentence on the steps that were skipped for lack of time; "" if no step was skipped."""
     return "skipped: " + "; ".join(result.left_out) if result.left_out else ""
 
 

@@ -58,7 +58,7 @@ class ProviderPartition(Record, frozen=True, kw_only=True):
         source: Source of the operator table.
         states: The unchanged model and, if they differ, the model with fixed shapes and with rewrites.
         regions: Regions of the first state, or of the model with fixed shapes if its shapes are dynamic.
-        left: What stays on the CPU in that state, the most frequent first.
+        left: Operators that stay on the CPU in that state, the most frequent first.
         n_nodes: Number of nodes in that state.
     """
 

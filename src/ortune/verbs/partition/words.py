@@ -250,7 +250,7 @@ def _states(providers: Sequence[ProviderPartition]) -> Block:
 
 
 def _provider(provider: ProviderPartition) -> list[Block]:
-    """Return a list of what splits the model for one provider, and how far the provider agrees with the table."""
+    """Return a list of operators that split the model for one provider, and the table's agreement with the provider."""
     split = _shown(provider).regions > 1
     lines = [_splits(provider.costliest, split=split)] if provider.costliest is not None else []
     if provider.agreement is not None:

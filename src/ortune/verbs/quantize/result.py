@@ -73,7 +73,7 @@ class FrontRow(Record, frozen=True, kw_only=True):
         pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time; float counts as
             confirmed if another row is.
         chosen: Whether the model is the winner; false in all rows if no model was confirmed.
-        adoption: What running the model requires; None in the user's own runtime.
+        adoption: Requirements for running the model; None in the user's own runtime.
         failed: Reason that the model was not timed; "" if it was timed.
     """
 
@@ -131,8 +131,8 @@ class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
             float; None on such a processor, and if nothing saturates.
         elsewhere: The fastest model within the tolerance on a provider of another package, if it is confirmed to be
             faster than the winner by more than ``WORTH_ADOPTING``; None if there is none, or it may be the winner.
-        elsewhere_needs: What running ``elsewhere`` requires; None if it needs no package.
-        adoption: What running the winner requires; None if it runs in the user's own runtime.
+        elsewhere_needs: Requirements for running ``elsewhere``; None if it needs no package.
+        adoption: Requirements for running the winner; None if it runs in the user's own runtime.
         planned: Requested targets that cannot be measured here.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.

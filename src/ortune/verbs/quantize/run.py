@@ -249,7 +249,7 @@ class _Quantization:
         return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
 
     def _with_better(self, result: QuantizeResult, adoption: Adoption | None) -> QuantizeResult:
-        """Add what adopting each model needs, and the best model with another package if it is worth adopting."""
+        """Add each model's requirements, and the best model with another package if it is worth adopting."""
         side = self.baseline.side
         front = [
             msgspec.structs.replace(row, adoption=tuned.adoption_of(side, row.plan)) for row in result.front

@@ -1,4 +1,4 @@
-"""Options of ``ortune record``: the program's command, and what to record."""
+"""Options of ``ortune record``: the program's command, the file, and the kinds of data to record."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _looked_at(recording: Recording) -> str:
 
 
 def document(envelope: Envelope[RecordResult]) -> Document:
-    """Return the document of a recording: findings, missed processes, and what was recorded."""
+    """Return the document of a recording: findings, missed processes, and the recorded sessions."""
     result = envelope.result
     assert result is not None
     recording = result.recording

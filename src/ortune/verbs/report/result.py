@@ -45,7 +45,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
         headline: The headline of the session; "" if there is none.
         host: The machine that it was measured on.
         here: Whether ``host`` is this machine, by fingerprint; None if unknown.
-        build: What ran the model: "onnxruntime 1.31.1", "onnxruntime-web 1.30.0"; "" if unknown.
+        build: The package that ran the model: "onnxruntime 1.31.1", "onnxruntime-web 1.30.0"; "" if unknown.
         trouble: Reason that the session cannot be shown in full, as one sentence.
         so_far: Partial results of an unfinished session.
         bundle: ``ortune.json`` of a bundle.
@@ -169,7 +169,7 @@ class ReportResult(Record, frozen=True, kw_only=True):
         n_stored: Number of stored sessions, listed or not.
         issue: The written bug report.
         text: The written text on the findings of a recorded application; "" for none.
-        troubles: Sentences that say what could not be read.
+        troubles: Sentences on sessions and bundles that could not be read.
     """
 
     kind: Literal["list", "told", "history", "brief"]

@@ -20,7 +20,7 @@ class RewriteStep(Record, frozen=True, kw_only=True):
 
     Attributes:
         modified: Whether it changed the model.
-        what: One sentence: what was changed, or that nothing was.
+        what: One sentence on the changes, or that there are none.
         reasons: Why it, or a part of it, could not be applied.
     """
 

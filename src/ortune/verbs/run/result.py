@@ -9,7 +9,7 @@ class RunResult(AppliedRun, frozen=True, kw_only=True):
     """``result`` of ``ortune run --json``.
 
     Attributes:
-        headline: What was changed where, in one sentence.
+        headline: Summary of the changes and the processes in which they were made, in one sentence.
         bundle: The folder of the bundle.
         variables: Environment variables that it set for the whole program.
         contains: The gain that the bundle states.

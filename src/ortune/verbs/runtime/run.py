@@ -19,7 +19,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:
-    """Add, remove or list runtimes in environments of their own.
+    """Add, remove or list runtimes, each in a separate environment.
 
     Raises:
         UsageError: The action or a name is unknown.

@@ -10,7 +10,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:
-    """Return the document: what changed, the installed runtimes, and the runtimes that can be added."""
+    """Return the document: the changes, the installed runtimes, and the runtimes that can be added."""
     result = envelope.result
     assert result is not None
     if result.action == "list":
@@ -19,7 +19,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
 
 
 def _changed(result: RuntimeResult) -> str:
-    """Return a line on what was added or removed: "made openvino (1.21 GiB); use it with --runtime openvino"."""
+    """Return a line on an added or removed runtime: "made openvino (1.21 GiB); use it with --runtime openvino"."""
     if not result.changed:
         return "nothing was installed" if result.action == "remove" else "all were already installed"
     if result.action == "remove":

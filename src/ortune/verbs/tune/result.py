@@ -62,7 +62,7 @@ class OtherPackage(Record, frozen=True, kw_only=True):
         comparison: Comparison with the current configuration, in the blocks of the confirmation.
         figures: Statistics over these blocks.
         over: Comparison with the shipped configuration in the same blocks; None if they do not contain it.
-        adoption: What running the configuration requires; None if it runs in the user's own runtime.
+        adoption: Requirements for running the configuration; None if it runs in the user's own runtime.
     """
 
     plan: Plan
@@ -126,7 +126,7 @@ class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
         wrong_default_figures: Times of ``wrong_default``; None if no time was left for one trial.
         wrong_against_default: ``wrong_default`` compared with ``default`` in the same blocks, exploratory; None if the
             figures come from a single trial.
-        changes: Whether the winner differs from what runs today (the default without ``--current``).
+        changes: Whether the winner differs from today's configuration (the default without ``--current``).
         against_current: The confirmation against ``--current``; None if that configuration is kept.
         cases: The winner's result by input shape.
         fallback: For a winner on a browser's GPU: the WebAssembly plan that it was compared with, used where the winner
@@ -143,7 +143,7 @@ class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
         smallest_effect_ratio: Minimum detectable effect of the search as a fraction, if no gain was confirmed.
         runtime: The winner's runtime, if it is not the side's.
         placement: The winner's nodes by execution provider; empty for the CPU only.
-        adoption: What is needed to use ``runtime``; None for the user's own runtime.
+        adoption: Requirements for using ``runtime``; None for the user's own runtime.
         worth_adopting_ratio: The smallest gain over the best configuration in the user's own runtime that justifies
             another one, as a fraction; 0 if the target was requested by name.
         other_package: The fastest confirmed configuration with another package than the winner has, or without one.

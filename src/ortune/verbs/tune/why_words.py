@@ -1,4 +1,4 @@
-"""Sentences from the profiles: why a winner won, or what settings cannot reach."""
+"""Sentences from the profiles: the reasons for a winner's gain, or the time that settings cannot reduce."""
 
 from __future__ import annotations
 
