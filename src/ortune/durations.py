@@ -1,4 +1,4 @@
-"""Durations as people read and write them."""
+"""Conversion of durations in seconds to text, such as "45 s" or "2m"."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class AppliedRun(Record, frozen=True, kw_only=True):
     """A run of a program with the changes of a bundle.
 
     Attributes:
-        command: The command.
+        command: The program's command line.
         elapsed_ns, cpu_ns: Times of the whole program; CPU time includes the children that it waited for.
         code: Its exit code; 128 plus the signal number if a signal ended it.
         seen: Number of its processes.

@@ -78,7 +78,7 @@ class BestHost(Record, frozen=True, kw_only=True):
     """The best machine for a model, compared with the second best.
 
     Attributes:
-        path: The model.
+        path: Path of the model.
         figure: The metric by which machines are ordered: "cost per million" or "p50".
         host, other: The best machine and the second best.
         ratio: Value of the best machine divided by that of the second best.
@@ -103,7 +103,7 @@ class ManyResult(Record, frozen=True, kw_only=True):
     """``result`` of a command with several models and ``--json``.
 
     Attributes:
-        verb: The command.
+        verb: The command that ran on each model, such as "bench".
         models: A row for each model, in the order given.
         best: The best machine for each model, if machines were named.
         on: Engine of the cluster that runs the models ("ray"); ``host`` then names a kind of hosts. "" without a

@@ -280,7 +280,7 @@ class LevelCheck(Record, frozen=True, kw_only=True):
         reference: The level of the reference: "disable", or "basic" if the model does not run without optimisation;
             "float64" for ONNX's reference evaluator.
         wrong: Whether the difference is far beyond rounding.
-        outputs: The difference.
+        outputs: Difference between the plan's outputs and the reference's.
         moved_relative_l2: The change of the reference caused by rounding alone; None if not measured or unknown.
         right: The highest level whose outputs equal the reference's and do not depend on the content of memory; "" if
             there is none.

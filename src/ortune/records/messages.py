@@ -286,10 +286,10 @@ class Leader(Message, frozen=True, kw_only=True):
     """One of the fastest plans so far.
 
     Attributes:
-        speed_up: Its speed-up, with the interval from ``low`` to ``high``.
+        speed_up: Speed-up of the plan, with the interval from ``low`` to ``high``.
         low, high: Limits of the interval; both 0 if it is unknown.
-        n_blocks: Number of its blocks.
-        plan: Its description.
+        n_blocks: Number of blocks in which the plan ran.
+        plan: Description of the plan.
     """
 
     speed_up: float

@@ -39,7 +39,7 @@ class LevelInsertion(Record, frozen=True, kw_only=True):
     """Nodes that a level adds without a source node, such as layout conversions.
 
     Attributes:
-        level: The level.
+        level: The optimisation level.
         operator: Operator of the nodes.
         purposes: The purpose of each node.
     """

@@ -158,7 +158,7 @@ class WatchedPage(Record, frozen=True, kw_only=True):
 
     Attributes:
         url: The URL as given.
-        seen: The browser.
+        seen: The browser and the features of the page's environment.
         watched_ns: Duration, from before the first script to the end.
         main_thread_ns: Busy time of the page's main thread, by sampling.
         model_thread_ns: The part of ``main_thread_ns`` in WebAssembly, or in functions that WebAssembly called.

@@ -18,7 +18,7 @@ class RowDifference(Record, frozen=True, kw_only=True):
         by: The change: the row in a batch, or with padding.
         size: Number of rows of the batch, or the length with padding.
         alone: The size before the change: 1, or the length without padding.
-        outputs: The difference.
+        outputs: Difference between the row's outputs before and after the change.
         differs: Whether the difference is beyond rounding.
     """
 

@@ -178,7 +178,7 @@ class SoakExperiment(Record, frozen=True, kw_only=True):
     """One change, soaked next to the unchanged model with the same calls.
 
     Attributes:
-        change: The change.
+        change: Name of the change.
         plan: The change as settings; None if it is not a setting.
         calls: Number of calls of the process.
         rise_bytes: Rise of the memory: after the first calls if memory grows, otherwise from the unchanged model's

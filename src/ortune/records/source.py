@@ -89,7 +89,7 @@ class TimeSource(Record, frozen=True, kw_only=True, tag="time", tag_field="do"):
     """First request to a framework's process: run a trial of a source; commands follow, as for a worker.
 
     Attributes:
-        side: The source.
+        side: The source, with the style in which to run it.
         threads: As in ``OpenSource``.
         trial: Feeds and timing, as for a worker.
         fence: As in ``OpenSource``.

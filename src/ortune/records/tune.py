@@ -172,7 +172,7 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
     """One of the execution providers in a browser that ``--target web`` covers.
 
     Attributes:
-        target: Its name.
+        target: Name of the provider: "web-wasm", "web-webgpu" and so on.
         state: The extent of its measurement.
         why: Why it is missing or failed, or how long an incomplete attempt took; otherwise "".
         adapter: The GPU as named by the browser; "" if none is used or reported.
@@ -192,7 +192,7 @@ class UntestedTarget(Record, frozen=True, kw_only=True):
     """An execution provider that was not compared, or not with its default settings.
 
     Attributes:
-        target: Its name.
+        target: Name of the provider, as in ``--target``.
         reason: "no-time": no time was left for it. "lower-precision": its default computes in lower precision than the
             model, so ``settings`` are part of all its plans.
         enough_s: With "no-time", a sufficient budget; None if the remaining time was reserved for requested plans.

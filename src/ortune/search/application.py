@@ -105,7 +105,7 @@ KINDS: Mapping[str, ReplayedKind] = {
     ARENA.name: "arena",
     PATTERNS.name: "patterns",
 }
-"""The kind of gain that a setting can have."""
+"""Maps settings to the kind of gain that a replay measures for them."""
 
 
 def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:

@@ -17,7 +17,7 @@ FEWEST_FOR_OWNERS = 20
 
 
 def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance:
-    """Return how much runs vary, and which nodes or categories make the slowest tenth slow."""
+    """Return the spread of run times, and the nodes or categories that make the slowest tenth of the runs slow."""
     wall, left_out = attribution.wall_ns, attribution.runs.start
     runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:

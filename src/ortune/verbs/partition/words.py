@@ -260,7 +260,7 @@ def _provider(provider: ProviderPartition) -> list[Block]:
 
 
 def _agreement(agreed: ProviderAgreement) -> str:
-    """Return a sentence on how far the provider agrees with the operator table, and on which operators not."""
+    """Return a sentence on the provider's agreement with the operator table, and on the operators that differ."""
     ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
     text = f"{agreed.asked} confirms {agreed.n_equal} of {_counted(agreed.n_nodes, 'node')} ({ratio})"
     parts = [

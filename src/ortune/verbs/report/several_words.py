@@ -29,7 +29,7 @@ def no_result(sessions: Sequence[str]) -> str:
 
 
 def standing(certainty: str) -> str:
-    """Return the result of a session without a new side."""
+    """Return the verdict in words of a session in which no new side was confirmed."""
     return _STANDING.get(certainty, "no better configuration found")
 
 
