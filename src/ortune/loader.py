@@ -128,7 +128,9 @@ def _session(
     build = other_build(info.get("ort_version") or "", ort.__version__) if bound else ""
     plain = info.get("plain_model") or "" if bound and (other or build) else ""
     tuned_cpus = host["effective_cpus"] if host else 1
-    settings = [{**s, "value": _here(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])]
+    settings = [
+        {**s, "value": _limited_to_cpus(s["value"], tuned_cpus)} for s in applied(info["plan"]["settings"])
+    ]
     if cache is not None:
         settings = [{**s, "value": os.fspath(cache)} if _is_cache(s["knob"]) else s for s in settings]
     if other:
@@ -387,7 +389,7 @@ def _cpu_numbers(text: str) -> set[int]:
     return numbers
 
 
-def _here(value: Any, tuned_cpus: int) -> Any:
+def _limited_to_cpus(value: Any, tuned_cpus: int) -> Any:
     """Return a stored value for this machine: a thread count is limited if this machine has fewer CPUs."""
     count = thread_cap(value)
     return value if count is None else threads(count, tuned_cpus)

@@ -84,7 +84,7 @@ def sweep(parent: Path | None = None) -> None:
     with contextlib.suppress(OSError):
         for mark in place.glob(f"{_prefix(parent)}*/{ALIVE}"):
             with contextlib.suppress(OSError):
-                if _own(mark.parent, stat.S_ISDIR) and _own(mark, stat.S_ISREG):
+                if _is_own(mark.parent, stat.S_ISDIR) and _is_own(mark, stat.S_ISREG):
                     _remove_dead(mark)
 
 
@@ -114,7 +114,7 @@ def remove_sockets(place: Path) -> None:
             if (
                 "chrom" in leftover.name.lower()
                 and leftover.parent == short_folder()
-                and _own(leftover, stat.S_ISDIR)
+                and _is_own(leftover, stat.S_ISDIR)
             ):
                 shutil.rmtree(leftover)
 
@@ -125,7 +125,7 @@ def short_folder() -> Path:
     return usual if len(str(usual)) <= _LONGEST or not Path("/tmp").is_dir() else Path("/tmp")
 
 
-def _own(path: Path, kind: Callable[[int], bool]) -> bool:
+def _is_own(path: Path, kind: Callable[[int], bool]) -> bool:
     """Return whether the user owns a path and ``kind`` accepts its mode, since others may create such paths too."""
     status = path.lstat()
     return kind(status.st_mode) and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())

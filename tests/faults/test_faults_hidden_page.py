@@ -30,7 +30,7 @@ class Tabs:
         self.said: list[str] = []
         self.tools: DevTools | None = None
         self.at: dict[str, Callable[[], None]] = {}
-        usual_show, usual_said = DevTools.show, Page._said
+        usual_show, usual_said = DevTools.show, Page._take_message
 
         def show(tools: DevTools, url: str, limit_s: float) -> None:
             self.tools = tools
@@ -44,7 +44,7 @@ class Tabs:
                 self.at.pop(message)()
 
         monkeypatch.setattr(DevTools, "show", show)
-        monkeypatch.setattr(Page, "_said", said)
+        monkeypatch.setattr(Page, "_take_message", said)
 
     def hide(self) -> None:
         assert self.tools is not None

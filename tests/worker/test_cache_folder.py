@@ -50,4 +50,4 @@ def test_what_became_of_it(
     before: dict[str, int], after: dict[str, int], ok: bool, seen: str, tmp_path: Path
 ) -> None:
     first = stored(tmp_path, **before)
-    assert probes._kept(first, NOW_NS, stored(tmp_path, **after)) == ("effect", ok, seen)
+    assert probes._check_cache(first, NOW_NS, stored(tmp_path, **after)) == ("effect", ok, seen)

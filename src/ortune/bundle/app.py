@@ -105,7 +105,7 @@ def changes(path: Path, bundle: AppBundle) -> tuple[tuple[SessionChange, ...], t
             notes.append(f"{name}: the model is not replaced, because it was made for another CPU ({other})")
             replacement = ""
         settings = _settings(path, session)
-        values = {s.knob: _here(s.value, host) for s in settings}
+        values = {s.knob: _limited_to_cpus(s.value, host) for s in settings}
         changed.append(
             SessionChange(
                 name=name,
@@ -174,7 +174,7 @@ def _providers(name: str) -> tuple[tuple[str, dict[str, str]], ...]:
     return ((name, dict(providers.find(name).needs)), *rest)
 
 
-def _here(value: Any, host: Mapping[str, Any]) -> Any:
+def _limited_to_cpus(value: Any, host: Mapping[str, Any]) -> Any:
     count = thread_cap(value)
     return value if count is None else threads(count, host["cpus"]) if host else count
 

@@ -41,7 +41,7 @@ def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911
     # Queries, keys and values of one projection are split together, then selected by index.
     part, turn = (None, value.producer())
     if perm == SPLIT and perm_of(turn) is None:
-        part, turn = _taken(value)
+        part, turn = _slice_of_transpose(value)
     if turn is None or perm_of(turn) != (perm if part is None else _PACKED) or turn.inputs[0] is None:
         return None
     split = turn.inputs[0].producer()
@@ -70,7 +70,7 @@ def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911
     return Heads(flat=split.inputs[0], split=split, count=count, size=size)
 
 
-def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  # noqa: PLR0911  (one a form)
+def _slice_of_transpose(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  # noqa: PLR0911  (one a form)
     """Return (index, Transpose) if a value is a slice of a Transpose's first axis, else (None, None)."""
     node = value.producer()
     if is_op(node, "Gather"):

@@ -151,11 +151,11 @@ def _through(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
         return None
     if node.op_type == "Transpose":
         order = ints_of(node, "perm")
-        return _moved(state, lambda array: np.transpose(array, order))
+        return _with_moved_elements(state, lambda array: np.transpose(array, order))
     return state if node.op_type in _SAME else _sliced(node, state)
 
 
-def _moved(state: TracedLabels, move: Callable[[Array], Array]) -> TracedLabels:
+def _with_moved_elements(state: TracedLabels, move: Callable[[Array], Array]) -> TracedLabels:
     return replace(state, label=move(state.label), place=move(state.place))
 
 
@@ -171,7 +171,7 @@ def _looked_up(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
     table, at = constant(node.inputs[0]), constant(node.inputs[1])
     axis = -1 if node.op_type == "ArrayFeatureExtractor" else int_of(node, "axis", 0)
     if at is not None and state.shaped:
-        return _moved(state, lambda array: np.take(array, at.astype(np.int64), axis=axis))
+        return _with_moved_elements(state, lambda array: np.take(array, at.astype(np.int64), axis=axis))
     # Tables with several axes are indexed by rows.
     of_rows = table is not None and (axis % table.ndim == 0 or table.size == table.shape[axis])
     if table is None or not of_rows or state.values.shape[1] > 1 or state.values.dtype.kind not in "iu":
@@ -207,7 +207,7 @@ def _sliced(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
     cut = [slice(None)] * state.label.ndim
     for i, axis in enumerate(range(len(starts)) if axes is None else axes):
         cut[axis] = slice(starts[i], ends[i], 1 if steps is None else steps[i])
-    return _moved(state, lambda array: array[tuple(cut)])
+    return _with_moved_elements(state, lambda array: array[tuple(cut)])
 
 
 def _reshaped(node: ir.Node, state: TracedLabels) -> TracedLabels:
@@ -215,9 +215,9 @@ def _reshaped(node: ir.Node, state: TracedLabels) -> TracedLabels:
     given = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     axes = tuple(ints_of(node, "axes") or (() if given is None else map(int, given.reshape(-1))))
     if state.shaped and node.op_type == "Unsqueeze" and axes:
-        return _moved(state, lambda array: np.expand_dims(array, axes))
+        return _with_moved_elements(state, lambda array: np.expand_dims(array, axes))
     if state.shaped and node.op_type == "Squeeze":
-        return _moved(state, lambda array: np.squeeze(array, axes or None))
+        return _with_moved_elements(state, lambda array: np.squeeze(array, axes or None))
     if node.op_type == "Reshape" and given is not None and (given != 0).all():
-        return replace(_moved(state, lambda array: array.reshape(axes)), shaped=True)
-    return replace(_moved(state, np.ravel), shaped=False)
+        return replace(_with_moved_elements(state, lambda array: array.reshape(axes)), shaped=True)
+    return replace(_with_moved_elements(state, np.ravel), shaped=False)

@@ -38,7 +38,7 @@ def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelCompa
         if all(present == kinds for present in at.values()):
             n_unchanged += len(group)
             continue
-        why = {level: text for level in saved if (text := _why(mappings[level], group))}
+        why = {level: text for level in saved if (text := _reasons(mappings[level], group))}
         key = (kinds, *at.items(), *why.items())
         places.setdefault(key, []).append(group)
         changes[key] = LevelChange(operators=kinds, nodes=tuple(places[key]), at=at, why=why)
@@ -91,7 +91,7 @@ def _operators_of_groups(
     return present
 
 
-def _why(mapping: Mapping, group: Sequence[str]) -> str:
+def _reasons(mapping: Mapping, group: Sequence[str]) -> str:
     """Return the reasons why nodes of a group have no counterpart at a level, joined by "; "."""
     return "; ".join(dict.fromkeys(mapping.why[name] for name in group if name in mapping.why))
 

@@ -96,7 +96,7 @@ class Rebuilt:
             values = np.zeros_like(values)
         else:
             self.n_rebuilt += 1
-            values = _drawn(np.random.default_rng(self._seed(values)), values, values.size).reshape(
+            values = _random_like(np.random.default_rng(self._seed(values)), values, values.size).reshape(
                 values.shape
             )
         if tensor.data_type == TensorProto.INT64:
@@ -124,7 +124,7 @@ class Rebuilt:
         drawn = np.zeros(0, dtype)
         if values.size and np.any(values):
             rng = np.random.default_rng(self._seed(values))
-            drawn = _drawn(rng, values, min(FEW, size))
+            drawn = _random_like(rng, values, min(FEW, size))
             # Denormal numbers slow some kernels down, so a model that contains them keeps a few.
             if data_type == TensorProto.FLOAT and size >= 4 * FEW and _denormal(values):
                 drawn = np.concatenate([drawn, np.full(FEW, 1e-40, np.float32)])
@@ -170,7 +170,7 @@ def _denormal(values: np.ndarray[Any, Any]) -> bool:
     return bool(np.mean((sample > 0) & (sample < np.finfo(np.float32).tiny)) >= 1e-3)
 
 
-def _drawn(rng: np.random.Generator, values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+def _random_like(rng: np.random.Generator, values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
     """Return random numbers with the type and scale of ``values``, non-negative if these are, so roots stay real."""
     if values.dtype == np.bool_:
         return np.ones(count, np.bool_)

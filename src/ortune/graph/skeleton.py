@@ -95,7 +95,7 @@ class _Builder:
             if name in (operators.attributes(f.domain, f.name) or ())
         ]
         self.names.new_names["a"] = {name: name for name in kept}
-        self.functions = {(f.domain, f.name, f.overload): self._called(f) for f in proto.functions}
+        self.functions = {(f.domain, f.name, f.overload): self._new_identifier(f) for f in proto.functions}
         self.tensors = Rebuilt(files, self._other_text)
         self.own: Counter[str] = Counter()
         self.opset = 0
@@ -119,7 +119,7 @@ class _Builder:
 
     # --- names
 
-    def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
+    def _new_identifier(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
         """Return a function's new (domain, name, overload); replacements of public operators keep their name."""
         if operators.attributes(function.domain, function.name) is not None:
             return function.domain, function.name, self.names.renamed("o", function.overload)

@@ -61,7 +61,7 @@ def _boxes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
     """Yield a perplexity task if an output has logits over the vocabulary of integer token inputs."""
     name, last = value.name or "", _last(value)
-    integers = [v for v in _fed(model) if v.dtype in (ir.DataType.INT64, ir.DataType.INT32)]
+    integers = [v for v in _fed_inputs(model) if v.dtype in (ir.DataType.INT64, ir.DataType.INT32)]
     if _rank(value) != 3 or last is None or not any(_rank(v) == 2 for v in integers):
         return
     if last >= VOCABULARY or last in _tables(model):
@@ -75,8 +75,8 @@ def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 def _text(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
     """Yield a CTC task if the only output has symbol scores per step and all inputs are floating-point."""
     name = value.name or ""
-    floats = [v for v in _fed(model) if v.dtype in _FLOATS]
-    if _rank(value) != 3 or len(floats) < len(list(_fed(model))) or len(model.graph.outputs) > 1:
+    floats = [v for v in _fed_inputs(model) if v.dtype in _FLOATS]
+    if _rank(value) != 3 or len(floats) < len(list(_fed_inputs(model))) or len(model.graph.outputs) > 1:
         return
     if (_last(value) or 0) > 2 and is_op(_end(value), "Softmax", "LogSoftmax"):
         yield OutputTask(metric="ctc", output=name, why=f"output {name!r} has scores of symbols at each step")
@@ -103,7 +103,7 @@ def _classes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
         yield OutputTask(metric="accuracy", output=name, why=f"output {name!r} is named as scores of classes")
 
 
-def _fed(model: ir.Model) -> Iterator[ir.Value]:
+def _fed_inputs(model: ir.Model) -> Iterator[ir.Value]:
     weights = set(model.graph.initializers.values())
     return (value for value in model.graph.inputs if value not in weights)
 

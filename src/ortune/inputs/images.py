@@ -139,7 +139,7 @@ def image_input(ir_model: ir.Model, text: str) -> ImageInput:
         UsageError: The options are invalid, or the size is unknown.
         InputError: The model has no input for images, or the number of channels does not fit.
     """
-    said = _said(text)
+    said = _parse_options(text)
     name, sizes, layout = _place(
         ir_model, said.pop("input", ""), cast("Layout | None", said.pop("layout", None))
     )
@@ -193,11 +193,11 @@ def check(text: str) -> str:
     Raises:
         UsageError: The options are invalid.
     """
-    _said(text)
+    _parse_options(text)
     return text
 
 
-def _said(text: str) -> dict[str, str]:
+def _parse_options(text: str) -> dict[str, str]:
     """Parse "size=224,mean=0.5,0.5,0.5"; a part without "=" continues the list before it."""
     said: dict[str, str] = {}
     key = ""

@@ -284,7 +284,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
     shape = "x".join(map(str, culprit.shape)) or "scalar"
     declared = {v.name: v for v in ir_model.graph.inputs}[culprit.name].shape
     free = declared is None or any(not isinstance(size, int) for size in declared)
-    wanted = _wanted(ir_model, workload, culprit, error_text)
+    wanted = _suggested_shape(ir_model, workload, culprit, error_text)
     flag = ""
     if wanted:
         flag = f"--shape {shlex.quote(f'{culprit.name}:{wanted}')}, or "
@@ -341,7 +341,7 @@ def _open(model: ir.Model, case: Case) -> bool:
     )
 
 
-def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: str) -> str:
+def _suggested_shape(model: ir.Model, workload: Workload, culprit: InputChoice, error: str) -> str:
     """Return the shape that the error suggests in place of the user's; "" if it suggests none."""
     if culprit.origin != "user":
         return ""

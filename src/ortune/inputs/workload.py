@@ -76,7 +76,9 @@ def propose(
         cases = _cases_of(inputs, user_feeds.load(inputs_path, ir_model, image=image))
         notes: tuple[str, ...] = ()
     else:
-        cases = _proposed(ir_model, inputs, shapes or {}, dims or {}, _kept(inputs, kept or {}))
+        cases = _proposed(
+            ir_model, inputs, shapes or {}, dims or {}, _sizes_of_earlier_run(inputs, kept or {})
+        )
         notes = (*_meant(inputs, dims or {}), *notes_on(inputs, cases[0].dims))
     return Workload(
         cases=cases,
@@ -89,7 +91,7 @@ def propose(
     )
 
 
-def _kept(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+def _sizes_of_earlier_run(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """Return the size of each symbol from the shapes of an earlier run; empty if the inputs no longer fit."""
     names = {i.name for i in inputs.inputs}
     try:
@@ -256,12 +258,12 @@ def feeds(
             f"{workload.seed} is not a valid seed", where="--seed", do="use a number from 0 to 2147483647"
         )
     if workload.inputs_path and kind == "usual":
-        return list(zip(workload.cases, _own(ir_model, workload), strict=True))
+        return list(zip(workload.cases, _user_feeds(ir_model, workload), strict=True))
     require_holdable(workload.cases)
     return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
 
 
-def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
+def _user_feeds(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
     """Return the user's feeds for all cases; for a recording's cases without recorded values, they are generated."""
     path, n = Path(workload.inputs_path), len(workload.cases)
     of_calls = recording_file.values_in(path, ir_model)
@@ -292,7 +294,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
     if not any(wanted):
         return [{} for _ in wanted]
     if from_user:
-        own = _own(ir_model, workload)
+        own = _user_feeds(ir_model, workload)
     else:
         own = [
             make_some(c, names, seed=workload.seed) for c, names in zip(workload.cases, wanted, strict=True)

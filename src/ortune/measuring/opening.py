@@ -140,7 +140,7 @@ class Experiment:
             browser=terms.browser if runs else None,
             say=watch.say,
             # Rewriting would disturb a measurement of another ortune.
-            alone=lambda: self._alone("rewriting a model", wait=terms.wait),
+            alone=lambda: self._machine_lock("rewriting a model", wait=terms.wait),
             **more,
         )
         self.measure_at(resolved.runtime, resolved.plan)
@@ -205,13 +205,13 @@ class Experiment:
             self._open_store()
             what = f"{self.verb} {label}".rstrip()
             wait = self.terms.wait if wait is None else wait
-            stack.enter_context(self._alone(what, wait=wait))
+            stack.enter_context(self._machine_lock(what, wait=wait))
             self._waited = wait_for_quiet(self.machine, self.terms.wait_quiet_s, self.watch)
             if names is not None:
                 self.begin(key, names)
             yield
 
-    def _alone(self, what: str, *, wait: bool) -> contextlib.AbstractContextManager[None]:
+    def _machine_lock(self, what: str, *, wait: bool) -> contextlib.AbstractContextManager[None]:
         """Return the machine's lock for a verb that measures times; an empty context for other verbs."""
         if not self.terms.timed:
             return contextlib.nullcontext()

@@ -29,12 +29,12 @@ def outputs_in_float32(
         reference: Folder with the outputs of the base, or with the right outputs that replace these.
     """
     base, renames = measuring.arm(BASE), measuring.check.renames
-    own = _of(measuring, base, {})
-    other = _of(measuring, arm or base, renames.get((arm or base).name, {}))
+    own = _precise_outputs(measuring, base, {})
+    other = _precise_outputs(measuring, arm or base, renames.get((arm or base).name, {}))
     return None if own is None and other is None else (own or reference, other or ran)
 
 
-def _of(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> Path | None:
+def _precise_outputs(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> Path | None:
     """Return the output folder of an arm with activations in float32; None if none are rounded or the run fails."""
     known, key = measuring.check.precise, f"{arm.plan.id} {arm.model} {arm.runtime.build}"
     if key not in known:

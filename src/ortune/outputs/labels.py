@@ -56,7 +56,7 @@ def compare_labels(
     """
     places, first, start = list[Array](), "", 0
     for old, new in pieces(*arrays):
-        differ = np.flatnonzero(_others(old, new, types, limits[1]))
+        differ = np.flatnonzero(_differing(old, new, types, limits[1]))
         if differ.size and not first:
             at = int(differ[0])
             was, now = (f"{x!r}" if old.dtype.kind == "U" else f"{x}" for x in (str(old[at]), str(new[at])))
@@ -81,7 +81,7 @@ def compare_labels(
     return int(differing.size)
 
 
-def _others(old: Array, new: Array, types: tuple[str, str], room: float) -> Array:
+def _differing(old: Array, new: Array, types: tuple[str, str], room: float) -> Array:
     """Return elementwise whether two labels differ; floating-point labels differ if farther apart than ``room``."""
     if not room:
         return np.asarray(old != new)

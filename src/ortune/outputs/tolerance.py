@@ -155,7 +155,7 @@ def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
     )
     outputs: dict[str, OutputError] = {}
     for output in (output for difference in differences for output in difference.outputs):
-        outputs[output.name] = _both(outputs[output.name], output) if output.name in outputs else output
+        outputs[output.name] = _worse_of(outputs[output.name], output) if output.name in outputs else output
     accepting = [d.accepting_tolerance for d in differences if d.accepting_tolerance is not None]
     return msgspec.structs.replace(
         worst,
@@ -205,7 +205,7 @@ def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOut
         )
 
 
-def _both(one: OutputError, other: OutputError) -> OutputError:
+def _worse_of(one: OutputError, other: OutputError) -> OutputError:
     """Combine an output's errors for two inputs: the worse value of each measure, and the rows of both."""
     further = max(one, other, key=lambda error: error.relative_l2)
     slices = [error.worst_slice for error in (one, other) if error.worst_slice is not None]

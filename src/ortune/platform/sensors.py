@@ -113,7 +113,7 @@ def between(
     return Sensors(
         load1=after.load1,
         psi_cpu_some_us=_difference(before.psi_cpu_some_us, after.psi_cpu_some_us),
-        others_cpu_us=_others(before, after),
+        others_cpu_us=_cpu_us_of_others(before, after),
         steal_ticks=_difference(before.steal_ticks, after.steal_ticks),
         involuntary_switches=involuntary_switches,
         nr_throttled=throttled.nr_throttled if throttled else None,
@@ -166,7 +166,7 @@ def _psi_cpu_some_us(root: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _others(before: SensorSnapshot, after: SensorSnapshot) -> int | None:
+def _cpu_us_of_others(before: SensorSnapshot, after: SensorSnapshot) -> int | None:
     busy, own = _difference(before.busy_us, after.busy_us), _difference(before.own_us, after.own_us)
     # The two are read one after the other, usually in ticks of 10 ms, so small negative values are 0.
     return None if busy is None or own is None else max(0, busy - own)

@@ -191,7 +191,7 @@ def _cell(
             return None
         gates = (z, r, new)
     # All gates must read one input, or no ONNX operator can replace the step.
-    x = _fed(kind, gates, step.state, reset)
+    x = _common_input(kind, gates, step.state, reset)
     if x is None or step.level(x):
         return None
     return RecurrentCell(kind=kind, gates=gates, x=x, state=step.state, reset=reset, hard=hard)
@@ -211,7 +211,9 @@ def _reset_gate(step: RecurrenceStep, reset: ir.Value, hard: tuple[float, float]
     return form if _near(product, _gate(hard)(numbers) * state) else None
 
 
-def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None) -> ir.Value | None:
+def _common_input(
+    kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None
+) -> ir.Value | None:
     """Return the input that all gates read in addition to the state; None if the gates read different inputs."""
     of_x, of_state = list(gates), list(gates)
     if reset is not None:

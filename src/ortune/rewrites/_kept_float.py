@@ -31,7 +31,7 @@ def keep_float(
     Returns:
         The number of nodes restored to float.
     """
-    kept = _kept(quantized, floats, frozenset(values), frozenset(others))
+    kept = _nodes_to_restore(quantized, floats, frozenset(values), frozenset(others))
     line = _Line(quantized)
     for node in kept:
         line.put(node)
@@ -40,7 +40,7 @@ def keep_float(
     return len(kept)
 
 
-def _kept(
+def _nodes_to_restore(
     quantized: ir.Model, floats: ir.Model, values: frozenset[str], others: frozenset[str]
 ) -> list[ir.Node]:
     """Return the float nodes to restore, in order, including nodes that the quantizer fused with restored nodes."""

@@ -83,7 +83,7 @@ def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
     for output in floats.graph.outputs:
         if output.name not in quantized:
             continue
-        mine = set(_moved(output))
+        mine = set(_names_upstream(output))
         if mine:
             names.append(output.name or "")
             values |= mine
@@ -93,7 +93,7 @@ def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
     return names
 
 
-def _moved(value: ir.Value) -> Iterator[str]:
+def _names_upstream(value: ir.Value) -> Iterator[str]:
     """Yield the names of values upstream of an output, through nodes that only move values, up to scores."""
     node = value.producer()
     if not (is_op(node, *_MOVES) or is_op(node, *_TO_SCORES)):
@@ -102,7 +102,7 @@ def _moved(value: ir.Value) -> Iterator[str]:
     yield from (v.name or "" for v in node.outputs)
     for source in node.inputs:
         if source is not None and is_op(node, *_MOVES):
-            yield from _moved(source)
+            yield from _names_upstream(source)
 
 
 def is_integer_kernel(node: ir.Node) -> bool:

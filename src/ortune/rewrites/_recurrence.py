@@ -199,7 +199,11 @@ def match_index(value: ir.Value) -> AxisIndex | None:
     node = value.producer()
     if node is not None and is_op(node, "Gather"):
         place = constant(node.inputs[1])
-        return None if place is None or place.ndim else _taken(node.inputs[0], int_of(node, "axis", 0), place)
+        return (
+            None
+            if place is None or place.ndim
+            else _axis_index(node.inputs[0], int_of(node, "axis", 0), place)
+        )
     if node is None or not is_op(node, "Squeeze") or node.inputs[0] is None:
         return None
     axes = ints_of(node, "axes") if input_of(node, 1) is None else _ints(node.inputs[1])
@@ -214,16 +218,16 @@ def _piece(piece: ir.Node, axis: int, value: ir.Value) -> AxisIndex | None:
     if is_op(piece, "Gather"):
         place = constant(piece.inputs[1])
         fits = place is not None and place.shape == (1,) and int_of(piece, "axis", 0) == axis
-        return _taken(piece.inputs[0], axis, place) if fits else None
+        return _axis_index(piece.inputs[0], axis, place) if fits else None
     if is_op(piece, "Split"):
         sizes = ints_of(piece, "split") if input_of(piece, 1) is None else _ints(piece.inputs[1])
         alone = (sizes is None or set(sizes) == {1}) and int_of(piece, "axis", 0) == axis
         at = np.asarray(list(piece.outputs).index(value))
-        return _taken(piece.inputs[0], axis, at) if alone and _is_cut_up(piece) else None
+        return _axis_index(piece.inputs[0], axis, at) if alone and _is_cut_up(piece) else None
     return _sliced(piece, axis) if is_op(piece, "Slice") else None
 
 
-def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> AxisIndex | None:
+def _axis_index(source: ir.Value | None, axis: int, place: np.ndarray | None) -> AxisIndex | None:
     if source is None or place is None or not -3 <= axis <= 2:
         return None
     return AxisIndex(source=source, axis=axis % 3, place=int(place.reshape(())))
@@ -247,7 +251,7 @@ def _sliced(piece: ir.Node, axis: int) -> AxisIndex | None:
         return None
     # The end of [-1:] exceeds any size.
     one = ends[0] == starts[0] + 1 or (starts[0] == -1 and ends[0] >= np.iinfo(np.int32).max)
-    return _taken(piece.inputs[0], axis, np.asarray(starts[0])) if one else None
+    return _axis_index(piece.inputs[0], axis, np.asarray(starts[0])) if one else None
 
 
 def _ints(value: ir.Value | None) -> list[int] | None:

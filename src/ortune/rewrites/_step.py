@@ -40,7 +40,7 @@ class RecurrenceStep:
         """Return the number of steps on the path to a value."""
         return self._levels.get(value, 0)
 
-    def _own(self, value: ir.Value) -> bool:
+    def _belongs_to_step(self, value: ir.Value) -> bool:
         return self.level(value) == self._number
 
     def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
@@ -115,7 +115,7 @@ class RecurrenceStep:
         if is_op(node, "Add", "Sub"):
             one, other = (self.part(operand, depth) for operand in node.inputs)
             both = total(one, other, -1.0 if node.op_type == "Sub" else 1.0)
-            if both is None and self._own(value) and is_op(node, "Add"):
+            if both is None and self._belongs_to_step(value) and is_op(node, "Add"):
                 return self._projected(one, other)
             return both
         return None
@@ -141,7 +141,7 @@ class RecurrenceStep:
         node = value.producer()
         if node is not None and self._joins(node):
             return self._factors(node, matrix) if int_of(node, "axis", 0) in (1, -1) else None
-        return None if self._own(value) and not self._is_reset(value) else Linear({value: matrix})
+        return None if self._belongs_to_step(value) and not self._is_reset(value) else Linear({value: matrix})
 
     def _factors(self, node: ir.Node, matrix: Values) -> Linear | None:
         """Return the sum of a Concat's inputs times their rows of a matrix; None if the widths do not fit."""
@@ -159,7 +159,7 @@ class RecurrenceStep:
             source = None if operand is None else self._source(operand)
             if source is None or source in parts or end > matrix.shape[0]:
                 return None
-            if self._own(source) and not self._is_reset(source):
+            if self._belongs_to_step(source) and not self._is_reset(source):
                 return None
             parts[source], start = matrix[start:end], end
         return Linear(parts) if start == matrix.shape[0] else None
@@ -168,7 +168,8 @@ class RecurrenceStep:
         """Return whether a node is a Concat with the state or the reset state among its inputs."""
         sources = [source_of(value) for value in node.inputs if value is not None]
         return is_op(node, "Concat") and any(
-            value is self.state or (self._own(value) and self._is_reset(value)) for value in sources
+            value is self.state or (self._belongs_to_step(value) and self._is_reset(value))
+            for value in sources
         )
 
     def _is_reset(self, value: ir.Value) -> bool:

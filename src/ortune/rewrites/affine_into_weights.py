@@ -48,7 +48,7 @@ def scale_after(node: ir.Node, editor: Editor | None = None, *, copied: bool = F
         return None
     if is_op(node, "MatMul") and _affine.shifts(user):  # MatMul has no bias
         return None
-    product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
+    product = _affine.product(node) if _light(node) and (copied or _may_change_weights(node)) else None
     if product is None:
         return None
     affine = _affine.affine(user, max(product.rank, least_rank(node.outputs[0])))
@@ -77,7 +77,7 @@ def scale_before(node: ir.Node, editor: Editor | None = None, *, copied: bool = 
         or only_user(operand) is not node
     ):
         return None
-    product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
+    product = _affine.product(node) if _light(node) and (copied or _may_change_weights(node)) else None
     if product is None:
         return None
     affine = _affine.affine(source, max(product.rank, least_rank(operand)))
@@ -171,7 +171,7 @@ def _light(node: ir.Node) -> bool:
     return stored is None or stored.size <= _MOST_CHANNELS
 
 
-def _own(node: ir.Node) -> bool:
+def _may_change_weights(node: ir.Node) -> bool:
     """Return whether a product is the only reader of its weights, or they are small enough to copy."""
     value = node.inputs[1] if len(node.inputs) > 1 else None
     stored = value.const_value if value is not None else None
@@ -180,7 +180,7 @@ def _own(node: ir.Node) -> bool:
 
 def _shared(node: ir.Node) -> str:
     """Return a sentence that says that a scale or shift is not folded because of shared weights; otherwise ""."""
-    if _own(node) or not (scale_after(node, copied=True) or scale_before(node, copied=True)):
+    if _may_change_weights(node) or not (scale_after(node, copied=True) or scale_before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0
     return f"{readers} nodes share the weights of {node.op_type} {node.name!r}, which would need a copy"

@@ -85,7 +85,7 @@ class _Folding:
         condition = constant(node.inputs[0])
         if condition is None or condition.size != 1 or self.as_ort:
             return
-        taken = _taken(node, condition)
+        taken = _branch_taken(node, condition)
         if taken is None or not can_be_inlined(taken):
             return
         results = Inlined(self.editor, node, taken).write()
@@ -196,11 +196,13 @@ def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
     return {
         node: graph
         for node, condition in conditions.items()
-        if condition is not None and condition.size == 1 and (graph := _taken(node, condition)) is not None
+        if condition is not None
+        and condition.size == 1
+        and (graph := _branch_taken(node, condition)) is not None
     }
 
 
-def _taken(node: ir.Node, condition: np.ndarray) -> ir.Graph | None:
+def _branch_taken(node: ir.Node, condition: np.ndarray) -> ir.Graph | None:
     """Return the branch that an If takes; None if it has no such attribute."""
     return graph_of(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
 
@@ -217,7 +219,7 @@ def _counts(done: _Folding) -> str:
     return " and ".join(counts)
 
 
-def _left(model: ir.Model) -> str:
+def _unfolded(model: ir.Model) -> str:
     """Return a clause that says how many nodes with only constant inputs were not folded, and why."""
     why: Counter[str] = Counter()
     for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
@@ -240,7 +242,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     done = _fold(model, int(params["limit"]))
     reasons = tuple(done.reasons)
     if not (done.folded or done.branches):
-        why = reasons or (f"{_left(model)}, and no requested size is known",)
+        why = reasons or (f"{_unfolded(model)}, and no requested size is known",)
         return unchanged(*why)
     return RewriteResult(modified=True, what=f"Precomputed {_counts(done)}.", reasons=reasons)
 

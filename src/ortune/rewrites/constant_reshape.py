@@ -26,7 +26,7 @@ from ortune.rewrites._pattern import Pattern, PatternFacts
 _LEAST_OPSET = 5  # before it, the target shape of Reshape is an attribute
 
 
-def _asked(node: ir.Node, look: PatternFacts) -> list[int] | str:
+def _target_shape(node: ir.Node, look: PatternFacts) -> list[int] | str:
     """Return the constant target shape for a Reshape, or the reason that there is none ("" if already constant)."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return ""
@@ -59,7 +59,7 @@ _Match = tuple[ir.Node, list[int]]
 
 
 def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
-    asked = _asked(node, look)
+    asked = _target_shape(node, look)
     return asked if isinstance(asked, str) else (node, asked)
 
 

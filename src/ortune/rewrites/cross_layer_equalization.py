@@ -102,7 +102,7 @@ def _wide(ranges: Array) -> Array:
     return np.asarray(ranges.astype(np.float64))
 
 
-def _moved(pair: _Pair, editor: Editor) -> bool:
+def _move_scales(pair: _Pair, editor: Editor) -> bool:
     """Move scales between two layers and return whether any scale was moved."""
     first, second = _affine.product(pair.first), _affine.product(pair.second)
     exponents = _exponents(first, second) if first is not None and second is not None else None
@@ -129,7 +129,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     pairs = list(_pairs(model))
     editor, moved = Editor(model), set[int]()
     for _ in range(_MOST_ROUNDS):
-        now = {number for number, pair in enumerate(pairs) if _moved(pair, editor)}
+        now = {number for number, pair in enumerate(pairs) if _move_scales(pair, editor)}
         moved |= now
         if not now:
             break

@@ -108,17 +108,17 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
 
     def cost(pair: tuple[int, int]) -> tuple[bool, int]:
         # Prefer pairs with an index to sum, then those with the fewest remaining indices.
-        kept = _kept(terms, result, pair)
+        kept = _indices_kept(terms, result, pair)
         return len(kept) == len({*terms[pair[0]], *terms[pair[1]]}), len(kept)
 
     i, j = min(itertools.combinations(range(len(terms)), 2), key=cost)
-    kept = _kept(terms, result, (i, j))
+    kept = _indices_kept(terms, result, (i, j))
     if any(dims[i].get(index) is None or dims[i].get(index) != dims[j].get(index) for index in terms[i]
            if index not in kept):  # fmt: skip
         return "may broadcast along the summed index"
     # The factor with fewer indices of its own is on the right: several column indices must be merged, which
     # needs fixed sizes, but several row indices need not be.
-    if _alone(terms[i], terms[j]) < _alone(terms[j], terms[i]):
+    if _n_own_indices(terms[i], terms[j]) < _n_own_indices(terms[j], terms[i]):
         i, j = j, i
     sizes = {index: dims[place].get(index) for place in (i, j) for index in terms[place]}
     joined = _joined(terms[i], terms[j], kept)
@@ -128,7 +128,7 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
     return _Product(places=(i, j), terms=(terms[i], terms[j]), kept=kept, sizes=fixed)
 
 
-def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
+def _indices_kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
     """Return the indices that the product of two terms keeps; for the last product, these are the result's indices."""
     if len(terms) == 2:
         return result
@@ -137,7 +137,7 @@ def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
     return "".join(index for index in dict.fromkeys(both) if index in others)
 
 
-def _alone(term: str, other: str) -> int:
+def _n_own_indices(term: str, other: str) -> int:
     """Return the number of indices of the first tensor that the second tensor lacks."""
     return len(set(term) - set(other))
 

@@ -86,7 +86,7 @@ def _transpose(node: ir.Node, look: _Look) -> bool:
     return dims is not None and len(dims) < 2
 
 
-def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
+def _other_input(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
     """Return the other input of a node with the constant `number` at one of the positions `places`; None for others."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
@@ -170,7 +170,7 @@ def _returned_input(node: ir.Node, look: _Look) -> ir.Value | None:
     if not node.inputs or node.inputs[0] is None:
         return None
     if node.op_type in _NUMBERS:
-        return _kept(node, look, *_NUMBERS[node.op_type])
+        return _other_input(node, look, *_NUMBERS[node.op_type])
     return node.inputs[0] if _JUDGES[node.op_type](node, look) else None
 
 

@@ -65,12 +65,18 @@ def _refusal(recurrence: Recurrence, look: PatternFacts) -> str:
     if kinds != {np.dtype(np.float32)}:
         return f"{what} is not float32"
     for before in (first.state, first.memory):
-        if before is not None and not _is_zero(before) and not _alike(before, first.x, sizes, look):
+        if (
+            before is not None
+            and not _is_zero(before)
+            and not _has_row_per_batch_element(before, first.x, sizes, look)
+        ):
             return f"{what} starts with {before.name!r}, whose shape might not be that of a state"
     return ""
 
 
-def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: PatternFacts) -> bool:
+def _has_row_per_batch_element(
+    before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: PatternFacts
+) -> bool:
     """Return whether a state has one row per batch element, rather than one row for the whole batch."""
     dims, piece = look.inferred(before).dims, match_index(x)
     if dims is None or len(dims) != _AXES - 1:
@@ -159,9 +165,9 @@ class _Writer:
         return [None if value is None or _is_zero(value) else value for value in begins]
 
     def _begin(self, value: ir.Value | None) -> ir.Value | None:
-        return None if value is None else self._with(value, 0)
+        return None if value is None else self._unsqueezed(value, 0)
 
-    def _with(self, value: ir.Value, axis: int) -> ir.Value:
+    def _unsqueezed(self, value: ir.Value, axis: int) -> ir.Value:
         return self._axis("Unsqueeze", value, axis)
 
     def _without(self, value: ir.Value, axis: int) -> ir.Value:
@@ -174,7 +180,7 @@ class _Writer:
         axes = self.editor.constant(self.at, f"{name}_axis", np.array([axis]))
         return self.editor.node(self.at, operator, [value, axes], name=name)
 
-    def _turned(self, value: ir.Value, order: list[int]) -> ir.Value:
+    def _transposed(self, value: ir.Value, order: list[int]) -> ir.Value:
         if order == [0, 1, 2]:
             return value
         perm = [ir.AttrInt64s("perm", order)]
@@ -193,8 +199,10 @@ class _Writer:
             one = all((piece.source, piece.axis) == (first.source, first.axis) for piece in slices)
             if one and size == count and places in ([*range(count)], [*range(count)][::-1]):
                 self.places = places
-                return self._turned(first.source, [first.axis, *(a for a in range(_AXES) if a != first.axis)])
-        rows = [self._with(x, 0) for x in xs]
+                return self._transposed(
+                    first.source, [first.axis, *(a for a in range(_AXES) if a != first.axis)]
+                )
+        rows = [self._unsqueezed(x, 0) for x in xs]
         return self.editor.node(self.at, "Concat", rows, [ir.AttrInt64("axis", 0)], name=f"{self.name}_steps")
 
     def _weights(self) -> list[ir.Value]:
@@ -235,7 +243,7 @@ class _Writer:
             order = [1, 2]
             # The operator puts the steps first; move them to the axis along which the model stacks them.
             order.insert(axis, 0)
-            self._put(value, self._turned(states, order), own)
+            self._put(value, self._transposed(states, order), own)
             own.update(nodes)
             self.gone = [*nodes, *self.gone]
         for place, value in zip(self.places, self.recurrence.states, strict=True):

@@ -136,7 +136,7 @@ def _worded_by_blocks(finding: Finding, places: Mapping[str, _Place]) -> Finding
             regions_named[places[name].region][places[name].block].append(name)
     blocks, named = list[InBlocks](), set[str]()
     for number in sorted(regions_named):
-        alike = _alike(regions_named[number], places)
+        alike = _equal_positions(regions_named[number], places)
         copies = places[alike[0][0]].copies
         # Names in less than half of the blocks are exceptions, so they are listed.
         if len(alike) >= max(LEAST_BLOCKS, copies / 2):
@@ -152,7 +152,7 @@ def _worded_by_blocks(finding: Finding, places: Mapping[str, _Place]) -> Finding
     return msgspec.structs.replace(finding, what=what, blocks=tuple(blocks))
 
 
-def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> list[list[str]]:
+def _equal_positions(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> list[list[str]]:
     """Return lists of names, one per block, for the largest set of blocks in which the same positions are named."""
     kinds: defaultdict[tuple[tuple[int, int], ...], list[list[str]]] = defaultdict(list)
     for number in sorted(blocks):

@@ -56,14 +56,14 @@ class GpuCommands:
             return []
         for knob in knobs.all_knobs().values():
             if (knob.provider, knob.key) == (provider.name, provider.graph_option):
-                return self._with(f"{knob.name}=1", *knob.needs)
+                return self._compare_with(f"{knob.name}=1", *knob.needs)
         return []
 
     def binding(self) -> list[str]:
         """Return the command that measures buffers in device memory; empty if the provider does not support them."""
-        return self._with(f"{CALL_STYLE.name}=device_binding") if self._target.memory else []
+        return self._compare_with(f"{CALL_STYLE.name}=device_binding") if self._target.memory else []
 
-    def _with(self, *settings: str) -> list[str]:
+    def _compare_with(self, *settings: str) -> list[str]:
         """Return the command that compares the default with `settings`; empty if the profiled plan has settings."""
         if self.facts.plan.settings:
             return []

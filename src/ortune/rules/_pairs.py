@@ -82,7 +82,7 @@ def output_quantizer(node: ir.Node) -> tuple[ir.Node | None, str]:
         )
     if not is_op(user, "QuantizeLinear"):
         return None, f"{user.op_type} follows instead of QuantizeLinear"
-    return user, _kept(activation, user) if activation is not None else ""
+    return user, _why_not_folded(activation, user) if activation is not None else ""
 
 
 def why_input_open(value: ir.Value | None) -> str:
@@ -136,7 +136,7 @@ def _stays_signed(quantize: ir.Node) -> bool:
     return sum(len(tuple(value.uses())) + value.is_graph_output() for value in read) > 1
 
 
-def _kept(activation: ir.Node, quantize: ir.Node) -> str:
+def _why_not_folded(activation: ir.Node, quantize: ir.Node) -> str:
     """Return a clause that says why ONNX Runtime does not fold an activation into the next QuantizeLinear, or ""."""
     bounds = _bounds(quantize)
     if bounds is None:

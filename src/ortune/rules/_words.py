@@ -52,10 +52,10 @@ def listed(names: Iterable[str], most: int = _NAMES) -> str:
     """Join the first ``most`` names, shortened, and the number of further names."""
     all_names = list(names)
     more = len(all_names) - most
-    return ", ".join(_apart(all_names[:most])) + (f", {more} more" if more > 0 else "")
+    return ", ".join(_shorten_distinct(all_names[:most])) + (f", {more} more" if more > 0 else "")
 
 
-def _apart(names: Sequence[str]) -> list[str]:
+def _shorten_distinct(names: Sequence[str]) -> list[str]:
     """Shorten names as far as they remain distinct."""
     different = len(set(names))
     # Names of equal layers differ in digits in the middle, which is the part that is elided.

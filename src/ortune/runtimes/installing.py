@@ -52,7 +52,7 @@ def install(wanted: Recipe, part: Path, home: Path) -> None:
     Raises:
         RuntimeNotFound: The packages cannot be installed.
     """
-    run = _Installer(wanted, home, _here())
+    run = _Installer(wanted, home, _platform())
     uv = launcher.program("uv")
     if uv:
         run(uv, "venv", "--quiet", "--python", sys.executable, str(part))
@@ -133,7 +133,7 @@ def _wheels(wanted: Recipe) -> list[str]:
     return ["--only-binary", ":all:", *alone, *wanted.requirements]
 
 
-def _here() -> str:
+def _platform() -> str:
     return f"Python {sys.version_info.major}.{sys.version_info.minor} on {sysconfig.get_platform()}"
 
 

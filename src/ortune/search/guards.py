@@ -40,7 +40,7 @@ def guards(
         ),
         "cpu": calibration.guard("cpu", log_ratios(blocks, arm, "cpu", base=base)),
     }
-    ratios_by_guard.pop(_own(objective), None)
+    ratios_by_guard.pop(_improved_statistic(objective), None)
     return tuple(ratios_by_guard.values())
 
 
@@ -98,7 +98,7 @@ def broken_guard(
     three quarters of two or more blocks exceed the limit. The p95 needs more runs than a race has.
     """
     for name in ("mean", "memory", "cpu"):
-        if name == _own(objective) or name in allowed:
+        if name == _improved_statistic(objective) or name in allowed:
             continue
         ratios = log_ratios(blocks, arm, name, base=base)
         if len(ratios) < 2:
@@ -117,7 +117,7 @@ def over_memory(trials: Sequence[Measured], limit_bytes: int | None) -> str:
     return f"peak {peak / 2**20:.0f} MiB" if limit_bytes is not None and peak > limit_bytes else ""
 
 
-def _own(objective: Objective) -> str:
+def _improved_statistic(objective: Objective) -> str:
     """Return the statistic that the objective improves, which is not one of its guards."""
     return {"throughput": "mean"}.get(objective, objective)
 

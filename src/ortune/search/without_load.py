@@ -47,11 +47,11 @@ def _without(plan: Plan, base: Plan) -> Plan:
     of_base = {provider.name: provider.options for provider in base.providers}
     return msgspec.structs.replace(
         plan,
-        settings=_kept(plan.settings, base.settings, names),
+        settings=_with_base_settings(plan.settings, base.settings, names),
         providers=tuple(
             msgspec.structs.replace(
                 provider,
-                options=_kept(
+                options=_with_base_settings(
                     provider.options,
                     of_base.get(provider.name, {}),
                     {key for name, key in options if name == provider.name},
@@ -62,7 +62,7 @@ def _without(plan: Plan, base: Plan) -> Plan:
     )
 
 
-def _kept(mine: Mapping[str, Set], base: Mapping[str, Set], names: set[str]) -> dict[str, Set]:
+def _with_base_settings(mine: Mapping[str, Set], base: Mapping[str, Set], names: set[str]) -> dict[str, Set]:
     """Return the settings of a plan, with the named settings replaced by the base's."""
     kept = {name: value for name, value in mine.items() if name not in names}
     return kept | {name: value for name, value in base.items() if name in names}

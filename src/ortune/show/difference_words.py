@@ -46,10 +46,10 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
         return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
-    times = f"{both} a run, profiled ({'; '.join(_beside(difference, more, name))})"
+    times = f"{both} a run, profiled ({'; '.join(_interval_and_slowdown(difference, more, name))})"
     if no_difference(difference):
         verdict = heads.word("equivalent" if _same(difference) else "inconclusive", within=SAME)
-        return f"{verdict}: {times}{_alone(difference)}"
+        return f"{verdict}: {times}{_differing_nodes(difference)}"
     part = f" ({percent(abs(more) / difference.a_wall_ns)})" if difference.a_wall_ns else ""
     which = " in these two processes" if _over_runs(difference) else ""
     text = f"{name} takes {_more(more, part)} than A{which}: {times}"
@@ -98,7 +98,7 @@ def _span(difference: ProfileDifference) -> str:
     return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
 
 
-def _alone(difference: ProfileDifference) -> str:
+def _differing_nodes(difference: ProfileDifference) -> str:
     """Return a phrase on the nodes that differ although the whole run does not; "" if there are none."""
     sure = beyond_noise(difference)
     if not sure:
@@ -127,7 +127,7 @@ def _over_runs(difference: ProfileDifference) -> bool:
     return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
-def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
+def _interval_and_slowdown(difference: ProfileDifference, more: float, name: str) -> list[str]:
     """Return the interval and, where worth mentioning, the profiler's slowdown and the unprofiled difference."""
     parts = (_span(difference), _slowed(difference, name), _plain(difference, more, name))
     return [part for part in parts if part]

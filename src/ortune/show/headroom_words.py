@@ -57,7 +57,7 @@ def _limited(headroom: Headroom) -> bool:
     return 0 < headroom.threads < headroom.cpus
 
 
-def _whose(headroom: Headroom) -> str:
+def _owner_of_peak(headroom: Headroom) -> str:
     """Return whose peak the kernels are compared to: "this machine's", "one thread's", "2 threads'"."""
     if not _limited(headroom):
         return "this machine's"
@@ -78,7 +78,7 @@ def _plain(headroom: Headroom) -> str:
     """Return a lower bound of the kernels' fraction of the peak, from the unprofiled run; "" if the bound is low."""
     ratio = headroom.plain_kernels_ratio
     return (
-        f"; its kernels run at {round(100 * ratio)} % or more of {_whose(headroom)} peak"
+        f"; its kernels run at {round(100 * ratio)} % or more of {_owner_of_peak(headroom)} peak"
         if ratio >= TELLING
         else ""
     )
@@ -132,7 +132,7 @@ def _device(share: float) -> str:
 
 
 def _kernels(headroom: Headroom) -> str:
-    covered, whose = headroom.covered_ratio, _whose(headroom)
+    covered, whose = headroom.covered_ratio, _owner_of_peak(headroom)
     if sum(headroom.parts.values()) > SMALL:
         words = _by_word(headroom.parts)
         remedy = _REMEDIES[max(words, key=words.__getitem__)]

@@ -38,11 +38,11 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
             if accepting is None or accepting >= 1.0 or wrong
             else f"; accept with --tolerance {accepting:g}"
         )
-        return f"outputs differ {beyond(distance)}{_at(distance)} ({error(distance)}){accepts}"
-    return f"outputs {closeness(distance)}{_at(distance)}"
+        return f"outputs differ {beyond(distance)}{_level_clause(distance)} ({error(distance)}){accepts}"
+    return f"outputs {closeness(distance)}{_level_clause(distance)}"
 
 
-def _at(distance: OutputDifference) -> str:
+def _level_clause(distance: OutputDifference) -> str:
     """Return a phrase on the optimisation level of the comparison if it is not the requested level; else ""."""
     if not distance.compared_level:
         return ""
@@ -89,10 +89,12 @@ def closeness(distance: OutputDifference) -> str:
         return f"{closeness(right)} to the base's, which are wrong"
     if distance.cause:
         return f"equal but for rounding: {rounded(distance)}"
-    alike = _alike(distance)
+    agreement = _agreement(distance)
     # If any element differs, or is at another position, the outputs are not identical.
     equal = (
-        re.sub("^identical", "equal", alike) if distance.accepted or distance.compared_as == "sets" else alike
+        re.sub("^identical", "equal", agreement)
+        if distance.accepted or distance.compared_as == "sets"
+        else agreement
     )
     if not distance.accepted:
         return equal
@@ -119,7 +121,7 @@ def _not_compared(names: Sequence[str], one: str, several: str) -> list[str]:
     return [one.format(names[0]) if len(names) == 1 else several.format(len(names))] if names else []
 
 
-def _alike(distance: OutputDifference) -> str:
+def _agreement(distance: OutputDifference) -> str:
     if distance.compared_as == "moments":
         return "alike in shape, finiteness, mean and standard deviation"
     if distance.compared_as == "sizes":

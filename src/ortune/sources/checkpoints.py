@@ -33,7 +33,7 @@ def misplaced(meta: Any) -> str:
 
 def _first(nodes: Sequence[Any], functions: Mapping[str, Sequence[Any]], operators: frozenset[str]) -> str:
     """Return the first of ``operators`` in these nodes and in all functions that they call; "" if there is none."""
-    reached = [*nodes, *_nodes_of((name for node in nodes for name in _called(node)), functions)]
+    reached = [*nodes, *_nodes_of((name for node in nodes for name in _function_names(node)), functions)]
     return next((node.op for node in reached if node.op in operators), "")
 
 
@@ -46,11 +46,11 @@ def _nodes_of(names: Iterable[str], functions: Mapping[str, Sequence[Any]]) -> l
             continue
         seen.add(name)
         found += functions[name]
-        waiting += [called for node in functions[name] for called in _called(node)]
+        waiting += [called for node in functions[name] for called in _function_names(node)]
     return found
 
 
-def _called(node: Any) -> list[str]:
+def _function_names(node: Any) -> list[str]:
     """Return the names of the functions that a node may call."""
     values = node.attr.values()
     return [node.op, *(v.func.name for v in values), *(f.name for v in values for f in v.list.func)]

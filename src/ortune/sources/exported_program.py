@@ -159,7 +159,7 @@ def _is_arithmetic(text: str) -> bool:
     # Some of sympy's classes evaluate text arguments as code; Symbol uses the text as its name.
     symbols = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "Symbol"]
     quoted = {id(argument) for call in symbols for argument in call.args}
-    return all(_allowed(node, quoted) for node in nodes)
+    return all(_is_allowed(node, quoted) for node in nodes)
 
 
 def _power(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
@@ -216,7 +216,7 @@ def _is_literal(call: ast.Call) -> bool:
     )
 
 
-def _allowed(node: ast.AST, quoted: set[int]) -> bool:
+def _is_allowed(node: ast.AST, quoted: set[int]) -> bool:
     if isinstance(node, ast.Call):
         name = _name(node.func)
         # Other arguments of Float are numbers of digits.

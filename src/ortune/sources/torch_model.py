@@ -120,7 +120,7 @@ class Torch:
 
     def prepared(self, feeds: Mapping[str, Any], style: str = EAGER) -> Callable[[], Any]:
         """Return a function that calls the module once, without gradients."""
-        arguments, named = self._called(feeds)
+        arguments, named = self._arguments(feeds)
         call = torch.compile(self.module) if style == COMPILED else self.module
 
         def run() -> Any:
@@ -134,7 +134,7 @@ class Torch:
         leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         return [("output_%d" % i, _array(leaf)) for i, leaf in enumerate(leaves)]
 
-    def _called(self, feeds: Mapping[str, Any]) -> Any:
+    def _arguments(self, feeds: Mapping[str, Any]) -> Any:
         leaves = [
             _tensor(feeds[name], leaf.dtype) if name in feeds and isinstance(leaf, torch.Tensor) else leaf
             for name, leaf in self.leaves

@@ -110,15 +110,15 @@ def _has_room(folder: Path) -> bool:
 
 def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
     """Return the variables to add to a worker's environment: those that ortune always sets, and the plan's."""
-    return clean_environment(_own(settings), base={})
+    return clean_environment(_environment_of(settings), base={})
 
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
     """Return the complete environment of a worker: this process's variables after cleaning, and the plan's."""
-    return clean_environment(_own(settings))
+    return clean_environment(_environment_of(settings))
 
 
-def _own(settings: tuple[Applied, ...]) -> dict[str, str]:
+def _environment_of(settings: tuple[Applied, ...]) -> dict[str, str]:
     extra = {item.key: str(item.value) for item in settings if item.channel == "env"}
     preloads = [str(item.value) for item in settings if item.channel == "preload"]
     if preloads:

@@ -46,16 +46,16 @@ class FreeSpaceMonitor:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._disk, self._memory = self._left()
+        self._disk, self._memory = self._free_bytes()
 
     def lacking(self) -> Lacking | None:
         """Return the failure reason and description of a nearly exhausted resource; None if enough is free."""
-        disk, memory = self._left()
+        disk, memory = self._free_bytes()
         if memory < _LEAST_LEFT * self._memory:
             return "out-of-memory", "the system's memory is nearly full; stopped before it ran out"
         if disk < _LEAST_LEFT * self._disk:
             return "disk-full", "the disk is nearly full; stopped before it ran out"
         return None
 
-    def _left(self) -> tuple[int, int]:
+    def _free_bytes(self) -> tuple[int, int]:
         return shutil.disk_usage(self._folder).free, platform.memory_left_bytes() or 0

@@ -24,10 +24,12 @@ class CannotApply(Exception):
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
     """Return the settings of a plan for the worker, by name; raise CannotApply if a setting cannot be used here."""
     target = targets.target_of(plan)
-    return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
+    return tuple(
+        _applied(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items())
+    )
 
 
-def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) -> Applied:
+def _applied(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) -> Applied:
     knob = knobs.find(name)
     if knob.channel not in target.channels:
         raise CannotApply("unsupported", f"{name} does not apply to the target {target.name}")

@@ -93,7 +93,7 @@ class TraceBuilder:
         self.n_known += len(nodes)
         self._n_host += len(nodes)
         if len(nodes) < len(timed):
-            self._others(timed, len(self._op_type.codes))
+            self._take_other_events(timed, len(self._op_type.codes))
         elif nodes:
             self._in_order_of_starts &= nodes[0].ts >= self._latest
             self._latest = nodes[-1].ts
@@ -174,7 +174,7 @@ class TraceBuilder:
                 self._pieces[thread] = helper.num_run
         return n_threads
 
-    def _others(self, events: Sequence[ProfilerEvent], row: int) -> None:
+    def _take_other_events(self, events: Sequence[ProfilerEvent], row: int) -> None:
         """Process events that are not node executions (runs, loading, devices); ``row`` is the next node's index."""
         for e in events:
             if e.cat in ("Node", "Session") and self._in_order_of_starts:

@@ -34,11 +34,11 @@ def of_nodes(
     size = np.bincount(alike)
     # Sorted by time within each group, so a group's first are its fastest.
     order = np.lexsort((own, alike))
-    chosen = order[_counted(alike[order]) < _kept(size)[alike[order]]]
+    chosen = order[_counted(alike[order]) < _n_fastest(size)[alike[order]]]
     # A place reached only by some runs (a loop that ends early) is weighted by its frequency. Example: 50 of 100
     # runs reach a place, so its two fastest are kept, each with weight 50 / 2 / 100 = 0.25: half of their mean for
     # an average run.
-    weight = (size / _kept(size) / n_runs)[alike[chosen]]
+    weight = (size / _n_fastest(size) / n_runs)[alike[chosen]]
     fast = np.bincount(node[chosen], weights=own[chosen] * weight, minlength=n_nodes)
     waiting = np.bincount(node[chosen], weights=wait[chosen] * weight, minlength=n_nodes)
     return fast.astype(np.float64), waiting.astype(np.float64)
@@ -49,11 +49,11 @@ def of_rows(by_run: Floats) -> Floats:
     n = by_run.shape[1]
     if not n:
         return np.zeros(by_run.shape[0])
-    means: Floats = np.sort(by_run, axis=1)[:, : int(_kept(np.array([n]))[0])].mean(axis=1)
+    means: Floats = np.sort(by_run, axis=1)[:, : int(_n_fastest(np.array([n]))[0])].mean(axis=1)
     return means
 
 
-def _kept(size: Numbers) -> Numbers:
+def _n_fastest(size: Numbers) -> Numbers:
     return np.maximum(1, (TWENTIETH * size).astype(np.int64))
 
 

@@ -80,7 +80,7 @@ def memory(
     if not len(there):
         return None
     most_held = int(trace.held_bytes[there].max())
-    alike = there[np.isin(trace.run[there], _alike(trace, there, run))]
+    alike = there[np.isin(trace.run[there], _runs_with_same_shapes(trace, there, run))]
     rows = _telling(trace, alike, run)
     if not len(rows):
         return None
@@ -111,7 +111,9 @@ def memory(
     ]
     if trace.provider[int(rows[at])] in ON_CPU:
         inputs = sum(value.bytes for value in values if value.first == BEFORE)
-        owners += _beside(sum(owner.bytes for owner in owners), weights_bytes or 0, inputs, resident)
+        owners += _owners_outside_allocator(
+            sum(owner.bytes for owner in owners), weights_bytes or 0, inputs, resident
+        )
     else:
         resident = None  # resident memory does not include the device
     return MemoryProfile(
@@ -141,7 +143,10 @@ def liveness(
     in_use = _in_use(values, len(nodes))
     at = int(np.argmax(in_use)) if len(in_use) else 0
     alive = _alive(values, at)
-    owners = [*_named(alive), *_beside(sum(n for _, n in alive), weights_bytes or 0, 0, resident)]
+    owners = [
+        *_named(alive),
+        *_owners_outside_allocator(sum(n for _, n in alive), weights_bytes or 0, 0, resident),
+    ]
     return MemoryProfile(
         source="liveness",
         peak_bytes=int(in_use[at]) if len(in_use) else sum(v.bytes for v in values if v.first == BEFORE),
@@ -182,7 +187,7 @@ def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
     return [*owners, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
 
 
-def _beside(
+def _owners_outside_allocator(
     in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
 ) -> list[MemoryOwner]:
     """Return the owners of the process's memory outside the allocator: weights, inputs, libraries and runtime."""
@@ -218,7 +223,7 @@ def _allocator(trace: Trace) -> Numbers:
     return rows
 
 
-def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
+def _runs_with_same_shapes(trace: Trace, there: Numbers, run: int) -> Numbers:
     """Return the runs with the same shapes as ``run``, including ``run``, judged by equal sums of tensor sizes."""
     mine = there[trace.run[there] != NO_RUN]
     of, n = trace.run[mine], max(trace.n_runs, run + 1)

@@ -123,12 +123,12 @@ class _Ran:
 
     def fits(self, name: str, place: NodeSurroundings) -> bool:
         """Return whether a node's known input and output tensors match those known of the place's neighbours."""
-        read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
-        return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
-            self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds
-        )
+        read, wrote = self._tensors_of(name, self._nodes.inputs), self._tensors_of(name, self._nodes.outputs)
+        return all(
+            self._share(read, self._tensors_of(other, self._nodes.outputs)) for other in place.reads
+        ) and all(self._share(wrote, self._tensors_of(other, self._nodes.inputs)) for other in place.feeds)
 
-    def _of(self, name: str, texts: tuple[str, ...]) -> list[Tensor] | None:
+    def _tensors_of(self, name: str, texts: tuple[str, ...]) -> list[Tensor] | None:
         number = self._number.get(name)
         return tensors(texts[number]) if number is not None else None
 

@@ -129,14 +129,14 @@ class OpenLoopRun:
 
     def run(self, callers: List[List[TimedCase]]) -> None:
         """Make the calls of the schedule, each with the input shape of its arrival."""
-        self.played = play(self.starts_ns, [self._of(own) for own in callers])
+        self.played = play(self.starts_ns, [self._calls_of(own) for own in callers])
         for number, case in zip(self.cases, self.played.latencies):
             callers[0][number].latencies.append(case)
         for own in callers:
             for each in own:
                 each.turns.append(len(each.latencies))
 
-    def _of(self, own: List[TimedCase]) -> Callable[[int], Any]:
+    def _calls_of(self, own: List[TimedCase]) -> Callable[[int], Any]:
         return lambda i: own[self.cases[i]].call()
 
     def report(self) -> Optional[Dict[str, Any]]:

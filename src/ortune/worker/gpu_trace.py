@@ -92,7 +92,7 @@ class GpuTrace:
         for name, arguments in steps:
             code = getattr(self._library, name)(*arguments)
             if code:
-                self.problem = "%s refuses: %s" % (name, self._what(code))
+                self.problem = "%s refuses: %s" % (name, self._error_text(code))
                 return
         self._ahead_ns = self._ahead()
 
@@ -145,7 +145,7 @@ class GpuTrace:
             readings.append((after - before, (before + after) // 2 - now.value))
         return min(readings)[1]
 
-    def _what(self, code: int) -> str:
+    def _error_text(self, code: int) -> str:
         text = ctypes.c_char_p()
         self._library.cuptiGetResultString(code, ctypes.byref(text))
         return (text.value or b"code %d" % code).decode("utf-8", "replace")

@@ -55,8 +55,8 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
     optimizer = imported("onnxruntime.transformers.optimizer", ort)
     fusion = imported("onnxruntime.transformers.fusion_options", ort)
     params = request["params"]
-    model = onnx.load(_folded(ort, onnx, request))
-    before = _own(model)
+    model = onnx.load(_fold_constants(ort, onnx, request))
+    before = _special_operators(model)
     options = fusion.FusionOptions(params["model"])
     # These two change more than the order of sums: one assumes positions, one reduces a mask to a length.
     options.enable_embed_layer_norm = False
@@ -64,7 +64,7 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
         options.use_raw_attention_mask(True)
     heads, hidden = int(params["heads"]), int(params["hidden"])
     fused_model = optimizer.optimize_by_fusion(model, params["model"], heads, hidden, options).model
-    fused = _own(fused_model)
+    fused = _special_operators(fused_model)
     gained = {kind: n - before.get(kind, 0) for kind, n in fused.items() if n > before.get(kind, 0)}
     if not gained:
         # Folded constants alone do not justify a new model.
@@ -82,7 +82,7 @@ def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
     """Write the graph simplified by onnxslim; return a summary sentence."""
     tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
-    return _finished(ort, onnx, original, tool.slim(request["model"]), request, "onnxslim")
+    return _save_result(ort, onnx, original, tool.slim(request["model"]), request, "onnxslim")
 
 
 def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
@@ -90,14 +90,14 @@ def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
     tool, onnx = imported("onnxsim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     simplified, _ = tool.simplify(original)
-    return _finished(ort, onnx, original, simplified, request, "onnxsim")
+    return _save_result(ort, onnx, original, simplified, request, "onnxsim")
 
 
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
     """Write the graph optimised by onnxscript; return a summary sentence."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
-    return _finished(ort, onnx, original, tool.optimize(original), request, "onnxscript")
+    return _save_result(ort, onnx, original, tool.optimize(original), request, "onnxscript")
 
 
 def imported(name: str, ort: Any) -> Any:
@@ -113,7 +113,7 @@ def imported(name: str, ort: Any) -> Any:
         ) from error
 
 
-def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str, Any], tool: str) -> str:
+def _save_result(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str, Any], tool: str) -> str:
     """Save the result of a tool, or the original if only declared shapes differ; return a summary sentence."""
     _require_same_signature(original, output)
     before, after = _contents(original.graph), _contents(output.graph)
@@ -138,7 +138,7 @@ def _contents(graph: Any) -> List[Any]:
     return contents
 
 
-def _raised(onnx: Any, request: Dict[str, Any]) -> str:
+def _at_newer_opset(onnx: Any, request: Dict[str, Any]) -> str:
     """Return the path of the model at an opset with LayerNormalization, which the fusions always create."""
     model = onnx.load(request["model"])
     opset = next((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), 1)
@@ -157,9 +157,9 @@ def _raised(onnx: Any, request: Dict[str, Any]) -> str:
     return path
 
 
-def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
+def _fold_constants(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
     """Return the path of the model with folded constants and no fusions; the fusions need weights as constants."""
-    source = _raised(onnx, request)
+    source = _at_newer_opset(onnx, request)
     path: str = request["output"] + ".folded.onnx"
     options = ort.SessionOptions()
     for library in request["custom_ops"]:
@@ -173,7 +173,7 @@ def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
     return path
 
 
-def _own(model: Any) -> Dict[str, int]:
+def _special_operators(model: Any) -> Dict[str, int]:
     """Return the numbers of nodes with ONNX Runtime's own operators and with normalisations, by operator."""
     counts: Dict[str, int] = {}
     for node in model.graph.node:

@@ -161,7 +161,7 @@ def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
     return written
 
 
-def _kept(before: Dict[str, int], began_ns: int, after: Dict[str, int]) -> Found:
+def _check_cache(before: Dict[str, int], began_ns: int, after: Dict[str, int]) -> Found:
     """Check whether a session read or wrote its folder of compiled models.
 
     A build of OpenVINO that cannot read its own format treats a complete blob as broken, compiles and writes it again.
@@ -195,11 +195,11 @@ def _effect(
         # Other programs can make spinning threads look idle, so an idle reading never contradicts a setting.
         return ("effect", True, "idle CPU %.2f" % idle_cpu_ratio) if _stops(item) else None
     if probe == "folder" and settings.files is not None:
-        return _kept(*settings.files)
+        return _check_cache(*settings.files)
     if probe == "maps":
-        return _mapped(str(value))
+        return _check_mapped(str(value))
     if probe == "affinity":
-        return _allowed(str(value))
+        return _check_affinity(str(value))
     if probe == "affinities":
         return _thread_masks(str(value))
     if probe == "denormal":
@@ -242,7 +242,7 @@ def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
     return "effect", added == intra - 1 + inter - 1, what + (" by both pools" if parallel else "")
 
 
-def _mapped(library: str) -> Optional[Found]:
+def _check_mapped(library: str) -> Optional[Found]:
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
             there = os.path.realpath(library) in f.read()
@@ -251,7 +251,7 @@ def _mapped(library: str) -> Optional[Found]:
     return "effect", there, library if there else "not mapped"
 
 
-def _allowed(wanted: str) -> Found:
+def _check_affinity(wanted: str) -> Found:
     actual = ",".join(str(c) for c in sorted(os.sched_getaffinity(0)))
     return "effect", set(actual.split(",")) == {str(int(c)) for c in wanted.split(",")}, actual
 

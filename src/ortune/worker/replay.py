@@ -158,7 +158,7 @@ class Player:
             if do == "create":
                 self._count_threads()
             elif do == "call":
-                self._called(session)
+                self._count_call(session)
         with self.lock:
             self.own_cpu_ns += clock.thread_cpu_ns() - began_ns - inside_ns
 
@@ -187,7 +187,7 @@ class Player:
         if feed not in self.kept and self.request["outputs_path"]:
             self.kept[feed] = session, outputs
 
-    def _called(self, number: int) -> None:
+    def _count_call(self, number: int) -> None:
         with self.lock:
             self.left[number] -= 1
             if not self.left[number] and number in self.closing:

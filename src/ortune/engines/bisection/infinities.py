@@ -108,7 +108,7 @@ class Infinities:
         )
 
     def _origins(self, last: ir.Value) -> Iterator[Origin]:
-        waiting: list[tuple[ir.Value, Signs | None]] = [(last, self._wanted(last))]
+        waiting: list[tuple[ir.Value, Signs | None]] = [(last, self._traced_signs(last))]
         met = set[ir.Value]()
         while waiting:
             value, signs = waiting.pop()
@@ -124,7 +124,7 @@ class Infinities:
                 kind: InfinityKind = "" if behind else self._kind(node, value)
                 yield Origin(value=value, node=node, kind=kind, given=bool(behind))
 
-    def _wanted(self, value: ir.Value) -> Signs | None:
+    def _traced_signs(self, value: ir.Value) -> Signs | None:
         """Return the signs of the infinities to trace; None for NaN."""
         data, numbers = self._values.get(str(value.name)), self._numbers(value)
         if data is not None and data.n_nan:

@@ -169,13 +169,13 @@ def first_off_grid(a: ObservedGraph, b: ObservedGraph, compared: ComparedPairs) 
     if not apart:
         return None
     node = next(node for node in a.nodes for value in node.outputs if str(value.name) == apart[0].a)
-    _, before = paired_before(node.inputs, set(values) - _carried(node, values))
+    _, before = paired_before(node.inputs, set(values) - _converted_input(node, values))
     steps = max((pair.steps for pair in apart if pair.steps), key=lambda steps: (steps.most, steps.share))
     ours = sorted({node, *before}, key=list(a.graph.graph).index)
     return GridDifference(node=node_of(ours, [], a, b), steps=steps)
 
 
-def _carried(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:
+def _converted_input(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:
     """Return the input of a type conversion, whose producer is the node to report; an empty set for other nodes."""
     if node.op_type not in CARRIERS:
         return set()

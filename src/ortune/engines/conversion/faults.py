@@ -33,7 +33,7 @@ def fault_of(
     if case.outputs is None or model is None:
         kind: FaultKind = "frozen-size" if frozen else "does-not-run"
         return ConversionFault(
-            kind=kind, case=case.name, what=_at(case, f"the model does not run: {case.failed}")
+            kind=kind, case=case.name, what=_at_sizes(case, f"the model does not run: {case.failed}")
         )
     output, kind, what = _first(case.outputs, source, model)
     if frozen and kind in ("values", "output-shape"):
@@ -45,7 +45,7 @@ def fault_of(
             f"; outputs match the source's on {right} of {of} sets of inputs, so a branch on values may have been "
             "frozen during tracing"
         )
-    return ConversionFault(kind=kind, output=output, case=case.name, what=_at(case, what))
+    return ConversionFault(kind=kind, output=output, case=case.name, what=_at_sizes(case, what))
 
 
 def not_compared(cases: Sequence[CheckedCase], notes: Sequence[str]) -> ConversionFault | None:
@@ -64,7 +64,7 @@ def not_compared(cases: Sequence[CheckedCase], notes: Sequence[str]) -> Conversi
     )
 
 
-def _at(case: CheckedCase, what: str) -> str:
+def _at_sizes(case: CheckedCase, what: str) -> str:
     place = ", ".join(f"{name}={size}" for name, size in case.sizes.items())
     return f"at {place}: {what}" if place else what
 
@@ -88,7 +88,7 @@ def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str
             old, new = load_array(reference.files[0]), load_array(ours[name].files[0])
         except OrtuneError:
             continue
-        order = _turned(old, new)
+        order = _permutation(old, new)
         if order is not None:
             what = (
                 f"output {name!r} equals the source's with its axes reordered (Transpose perm={list(order)})"
@@ -101,7 +101,7 @@ def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str
     return (bad[0].name if bad else ""), "values", difference.what
 
 
-def _turned(old: Array, new: Array) -> tuple[int, ...] | None:
+def _permutation(old: Array, new: Array) -> tuple[int, ...] | None:
     """Return the permutation of axes that makes the outputs equal; None if there is none, or if none is needed."""
     if (
         old.dtype.kind != "f"

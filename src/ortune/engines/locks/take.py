@@ -104,7 +104,7 @@ def take_snapshot(
         if inputs.inputs is not None:
             where, do = f"--inputs {inputs.inputs}", "pass one test_data_set_N or an .npz"
         raise UsageError("a lock records one set of shapes", where=where, do=do)
-    work, refs, trial = _fed(side, model, work, scratch, watch, machine)
+    work, refs, trial = _run_on_inputs(side, model, work, scratch, watch, machine)
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))
     folder = Path(trial.outputs_path) / work.cases[0].name
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
@@ -138,7 +138,7 @@ def take_snapshot(
     )
 
 
-def _fed(
+def _run_on_inputs(
     side: ResolvedSide, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
     """Run the model once on suitable inputs; return the workload, the input files, and the outcome."""

@@ -313,7 +313,7 @@ def _squeeze(node: NodeFacts, program: bool) -> Check:
         yield reason("rank", f"output has {rank}") if rank > _MOST_RANK else None
 
 
-def _where(node: NodeFacts, program: bool) -> Check:
+def _check_where(node: NodeFacts, program: bool) -> Check:
     for place in (1, 2):
         yield node.typed(place, (_FLOAT, _FLOAT16))
 
@@ -346,5 +346,5 @@ _CHECKS: dict[str, Callable[[NodeFacts, bool], Check]] = {
     "Shape": _shape,
     "Slice": _slice,
     "Split": _split,
-    "Where": _where,
+    "Where": _check_where,
 }

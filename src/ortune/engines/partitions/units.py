@@ -58,7 +58,7 @@ def _quantized(node: ir.Node) -> Unit | None:
         return None
     places = [i for i, value in enumerate(node.inputs) if value is not None]
     wanted = places[:1] if node.op_type in _FIRST_ALONE else places
-    before = {i: producer for i in wanted if (producer := _own(node.inputs[i])) is not None}
+    before = {i: producer for i in wanted if (producer := _own_dequantize(node.inputs[i])) is not None}
     behind = [use.node for value in node.outputs for use in value.uses()]
     outputs = [value for value in node.outputs if value.name]
     # A convolution may have a bias that is not quantized.
@@ -75,7 +75,7 @@ def _quantized(node: ir.Node) -> Unit | None:
     return Unit(target=node, nodes=order, dequantized=before, quantizers=tuple(behind))
 
 
-def _own(value: ir.Value | None) -> ir.Node | None:
+def _own_dequantize(value: ir.Value | None) -> ir.Node | None:
     """Return the DequantizeLinear that produces a value with a single reader; None for other values."""
     node = value.producer() if value is not None else None
     if node is None or value is None or not is_op(node, "DequantizeLinear"):

@@ -54,7 +54,7 @@ def deliver(
     """
     try:
         if deliverables.keep is not None:
-            envelope = _changed(envelope, trace=_kept(envelope, path, deliverables.keep))
+            envelope = _changed(envelope, trace=_copy_trace(envelope, path, deliverables.keep))
         result = envelope.result
         envelope = _changed(envelope, exports=export.write_all(deliverables.exports, trace, result))
         if deliverables.page is not None:
@@ -69,7 +69,7 @@ def deliver(
     return _changed(envelope, timeline=timeline_data(trace)) if deliverables.timeline else envelope
 
 
-def _kept(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
+def _copy_trace(envelope: Envelope[ProfileResult], path: Path, keep: Path) -> object:
     try:
         with files.open_file(path) as trace:
             files.write(keep, partial(shutil.copyfileobj, trace), typed=True)

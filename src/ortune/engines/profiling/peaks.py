@@ -116,7 +116,7 @@ def measure_peak(
     usual_s, most_s = duration_s(machine)
     say(messages.MeasuringPeaks(threads=tuple(counts), usual_s=usual_s, most_s=most_s))
     for threads in counts:
-        asked = _asked(threads, len(counts), machine, seconds)
+        asked = _request(threads, len(counts), machine, seconds)
         least_taken = math.inf
         for _ in range(1 + _RETRIES):
             if stop():
@@ -140,7 +140,7 @@ def measure_peak(
         elementwise_bytes_per_s=max(rates[1].elementwise.values()),
         cache_bytes=machine.cache_bytes,
         taken=datetime.now(UTC).isoformat(timespec="seconds"),
-        how=_how(runtime, rates[counts[-1]]),
+        how=_description(runtime, rates[counts[-1]]),
         ort_version=runtime.ort_version,
         quiet=True if looked else None,
     )
@@ -213,7 +213,7 @@ def peak_s(machine: Machine, start_s: float) -> float:
     counts = thread_counts(machine.host.effective_cpus)
     total_s = 0.0
     for threads in counts:
-        asked = _asked(threads, len(counts), machine, _SECONDS)
+        asked = _request(threads, len(counts), machine, _SECONDS)
         rate = _SLOW_MEMORY * min(threads, _SATURATING)
         streams_s = _STREAMED * asked.array_bytes * threads / rate
         total_s += start_s + (_RATES - 1) * asked.seconds + max(asked.seconds, streams_s)
@@ -270,7 +270,7 @@ def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
     return any(max(more.values()) < expected * max(less.values()) for more, less in products)
 
 
-def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _PeakRequest:
+def _request(threads: int, n_counts: int, machine: Machine, seconds: float) -> _PeakRequest:
     # Each thread has its part of an array that is four times as large as the cache.
     array = _TIMES_CACHE * (machine.cache_bytes or _ASSUMED_CACHE) // threads
     array = min(max(array, _LEAST_ARRAY), _MOST_ARRAY)
@@ -320,7 +320,7 @@ def _best(rates: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
     return {threads: rate for threads, rate in best.items() if rate > 0}
 
 
-def _how(runtime: Runtime, rates: _Rates) -> str:
+def _description(runtime: Runtime, rates: _Rates) -> str:
     """Return a description of the measurement, with the method that was fastest for each rate."""
 
     def fastest(by: Mapping[str, float]) -> str:

@@ -173,7 +173,7 @@ def profile(
     """
     pairs = baseline.executor.profiled(arms, turns_of(runs))
     return [
-        _read(arm, _moved(baseline, arm, outcome, path), plain, path)
+        _read(arm, _move_files(baseline, arm, outcome, path), plain, path)
         for arm, (outcome, plain), path in zip(arms, pairs, keep, strict=True)
     ]
 
@@ -207,7 +207,7 @@ def profile_once(
     def run() -> list[ProcessRecord]:
         pairs = baseline.executor.profiled(arms, turns_of(runs))
         measured = [
-            (_moved(baseline, arm, outcome, path), plain, path)
+            (_move_files(baseline, arm, outcome, path), plain, path)
             for arm, (outcome, plain), path in zip(arms, pairs, keep, strict=True)
         ]
         return [
@@ -247,7 +247,7 @@ def turns_of(runs: int) -> Turns:
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
-def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
+def _move_files(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
     """Move trace and graph of a profiled process to their paths, and return its outcome.
 
     Raises:

@@ -206,11 +206,11 @@ class Quantising:
             if not row.why:
                 prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
                 raced.append(PlanProposal(plan=proposal.plan, origin=proposal.origin, prior=prior))
-        raced += [proposal for base in bases for proposal in self._on(base)]
+        raced += [proposal for base in bases for proposal in self._on_other_providers(base)]
         others = [p for p in proposed if not is_quantising(p.plan)]
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
-    def _on(self, base: Plan) -> list[PlanProposal]:
+    def _on_other_providers(self, base: Plan) -> list[PlanProposal]:
         """Return the plans that run a quantized model on another provider with right outputs and not slower.
 
         Args:

@@ -145,9 +145,9 @@ class GraphCounter(Counter):
         first = next(iter(self._ran.get(node, ())), None)
         if first is not None and len(first.outputs) == len(outputs):
             for value, dims in zip(outputs, first.outputs, strict=True):
-                self.bind(value, self._own(value, dims))
+                self.bind(value, self._without_padding(value, dims))
 
-    def _own(self, value: ir.Value, dims: Dims) -> Dims:
+    def _without_padding(self, value: ir.Value, dims: Dims) -> Dims:
         """Return executed dimensions without padding channels."""
         shape = self.dims(value) if value in self.blocked else None
         return dims if shape is None or len(shape) != len(dims) else (dims[0], shape[1], *dims[2:])
@@ -182,7 +182,7 @@ class GraphCounter(Counter):
         for execution in self._ran.get(node, ()):
             outputs, shapes = list(call.outputs), iter(execution.outputs)
             if len(execution.outputs) == sum(bool(value.name) for value in node.outputs):
-                outputs = [self._own(v, next(shapes)) if v.name else None for v in node.outputs]
+                outputs = [self._without_padding(v, next(shapes)) if v.name else None for v in node.outputs]
             inputs = self._inputs(call, execution.inputs)
             calls.append((replace(call, inputs=inputs, outputs=outputs), execution.times))
         return calls or [(call, 1)]
@@ -200,7 +200,7 @@ class GraphCounter(Counter):
             if not self._is_constant(value):
                 if not rest:
                     return call.inputs
-                shapes[i] = self._own(value, rest.pop(0))
+                shapes[i] = self._without_padding(value, rest.pop(0))
                 continue
             # Known constant shapes are kept, since the stored tensor may include padding channels.
             stored = shapes[i] if value.const_value is None else tuple(value.const_value.shape.numpy())

@@ -65,7 +65,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
             if key != step.own_name and step.body.parent is not None
         },
         hidden={key: _names(ordered(steps)) for key, steps in hidden.items()},
-        spared={key: _spared(groups[key], steps) for key, steps in hidden.items()},
+        spared={key: _saved_reads(groups[key], steps) for key, steps in hidden.items()},
         merged=_names(ordered(origins.merged)),
         operators=operators,
         shared={
@@ -108,7 +108,7 @@ def _hidden(group: set[GraphStep], shared: Counter[GraphStep], segments: Segment
     }
 
 
-def _spared(group: set[GraphStep], hidden: set[GraphStep]) -> dict[str, float]:
+def _saved_reads(group: set[GraphStep], hidden: set[GraphStep]) -> dict[str, float]:
     """Map original steps to the number of reads of their results that a fused group saves."""
     users: dict[Value, int] = {}
     for step in group:

@@ -173,7 +173,7 @@ class OriginSearch:
     def _leave_to_owners(self) -> None:
         """Remove originals from steps if another step has the same operator, or a strict subset of the originals."""
         sets = {step: set(sources) for step, sources in self.originals.items()}
-        for was, steps in self._where().items():
+        for was, steps in self._steps_by_original().items():
             owners = [step for step in steps if step.op_type == was.op_type] or [
                 step
                 for step in steps
@@ -184,7 +184,7 @@ class OriginSearch:
                 if owners and rest and step not in owners:
                     self.originals[step] = rest
 
-    def _where(self) -> dict[GraphStep, list[GraphStep]]:
+    def _steps_by_original(self) -> dict[GraphStep, list[GraphStep]]:
         """Map each original step to the optimized steps that contain it."""
         where: dict[GraphStep, list[GraphStep]] = {}
         for step, sources in self.originals.items():
@@ -194,7 +194,7 @@ class OriginSearch:
 
     def _add_twins(self) -> None:
         """Assign each removed duplicate to the steps that contain the step it duplicates."""
-        where = self._where()
+        where = self._steps_by_original()
         for was in list(where):
             # ONNX Runtime computes equal nodes once, so the time of the remaining one covers all of them.
             for twin in self._segments.twins.get(was, ()):

@@ -33,8 +33,8 @@ def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
     pairs |= {i: j for i, j in moved.items() if i not in pairs}
     for key in (_name, _outputs):
         met = set(pairs.values())
-        left = _alone(key, [(i, step) for i, step in enumerate(mine) if i not in pairs])
-        right = _alone(key, [(j, step) for j, step in enumerate(theirs) if j not in met])
+        left = _unique_keys(key, [(i, step) for i, step in enumerate(mine) if i not in pairs])
+        right = _unique_keys(key, [(j, step) for j, step in enumerate(theirs) if j not in met])
         pairs |= {left[name]: right[name] for name in left.keys() & right.keys()}
     return {theirs[j].name: mine[i].name for i, j in pairs.items()}
 
@@ -47,7 +47,7 @@ def _outputs(step: GraphStep) -> Hashable:
     return (step.op_type, *(value.name for value in step.outputs)) if step.outputs else None
 
 
-def _alone(
+def _unique_keys(
     key: Callable[[GraphStep], Hashable], steps: Iterable[tuple[int, GraphStep]]
 ) -> dict[Hashable, int]:
     """Map each unique key to the index of its step; keys that are None are omitted."""

@@ -93,7 +93,7 @@ class _Extent:
             visits += 1
             rounds = LOOP_ROUNDS if node.op_type in ("Loop", "Scan") else 1
             below = [self.visits(body, depth + 1) for body in subgraphs(node)]
-            if (called := self._called(node.op_identifier(), depth + 1)) is not None:
+            if (called := self._extent_of_function(node.op_identifier(), depth + 1)) is not None:
                 below.append(called)
             for inner, levels in below:
                 visits += rounds * inner
@@ -108,7 +108,7 @@ class _Extent:
             )
         return visits, height
 
-    def _called(self, name: ir.OperatorIdentifier, depth: int) -> tuple[int, int] | None:
+    def _extent_of_function(self, name: ir.OperatorIdentifier, depth: int) -> tuple[int, int] | None:
         function = self._functions.get(name)
         if function is None:
             return None

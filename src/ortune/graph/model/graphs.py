@@ -147,12 +147,12 @@ def require_finite(model: ir.Model) -> None:
     functions = model.functions
     for first in functions:
         # An explicit stack, since recursion could end in RecursionError before the depth is known.
-        way = [(first, iter(_called(model, functions[first])))]
+        way = [(first, iter(_functions_called(model, functions[first])))]
         while way:
             name, calls = way[-1]
             inner = next((call for call in calls if call not in size), None)
             if inner is None:
-                own = _called(model, functions[name])
+                own = _functions_called(model, functions[name])
                 depth[name] = 1 + max((depth[call] for call in own), default=0)
                 n_nodes = sum(1 for graph in nested(functions[name]) for _ in graph)
                 # Capped above the limit: 64 functions that each call the next one twice are 2^64 nodes.
@@ -161,7 +161,7 @@ def require_finite(model: ir.Model) -> None:
             elif any(inner == outer for outer, _ in way):
                 raise ValueError(f"the function {inner[1]!r} calls itself")
             else:
-                way.append((inner, iter(_called(model, functions[inner]))))
+                way.append((inner, iter(_functions_called(model, functions[inner]))))
     if max(depth.values(), default=0) > _MOST_CALLS:
         raise ValueError(f"functions call each other more than {_MOST_CALLS} deep")
     main = [node.op_identifier() for graph in nested(model.graph) for node in graph]
@@ -169,7 +169,7 @@ def require_finite(model: ir.Model) -> None:
         raise ValueError(f"with its functions written out it has more than {_MOST_NODES:,} nodes")
 
 
-def _called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifier]:
+def _functions_called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifier]:
     """Return the functions that a function calls, once per call."""
     names = (node.op_identifier() for graph in nested(function) for node in graph)
     return [name for name in names if name in model.functions]

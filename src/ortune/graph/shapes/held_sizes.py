@@ -50,7 +50,7 @@ def held_sizes(model: ir.Model) -> dict[str, HeldSize]:
         visit(walk, node)
     if walk.clash:
         return {}
-    return {symbol: held for symbol in sorted(walk.symbols) if (held := _held(walk, symbol))}
+    return {symbol: held for symbol in sorted(walk.symbols) if (held := _held_size(walk, symbol))}
 
 
 def wrong_sizes(model: ir.Model, sizes: Mapping[str, int]) -> list[HeldSize]:
@@ -62,7 +62,7 @@ def wrong_sizes(model: ir.Model, sizes: Mapping[str, int]) -> list[HeldSize]:
     ]
 
 
-def _held(walk: Walk, symbol: str) -> HeldSize | None:
+def _held_size(walk: Walk, symbol: str) -> HeldSize | None:
     expression = walk.bound.get(symbol)
     size = None if expression is None else walk.substitute(expression).value
     if expression is None or size is None:

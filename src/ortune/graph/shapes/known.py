@@ -108,7 +108,7 @@ def known_values(model: ir.Model) -> Values:
 
 @without_collection()
 def _known_values(model: ir.Model) -> Values:
-    inferred, believed = _inferred(model), _believed(model)
+    inferred, believed = _inferred(model), _with_reliable_symbols(model)
     values = Values()
     for number, graph in enumerate(graphs(model, functions=False)):
         for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
@@ -131,7 +131,7 @@ def _known_values(model: ir.Model) -> Values:
     return values
 
 
-def _believed(model: ir.Model) -> set[ir.Value]:
+def _with_reliable_symbols(model: ir.Model) -> set[ir.Value]:
     """Return the values with reliable inferred symbols: inputs, and outputs of operators that keep symbols valid."""
     believed = set(model.graph.inputs)
     for graph in graphs(model, functions=False):
@@ -236,11 +236,11 @@ def _infer(model: ir.Model) -> _Types:
     try:
         proto = ir.serde.serialize_model(copy)
         numbers = count()
-        _apart(proto.graph, ChainMap(), numbers)
+        _make_names_unique(proto.graph, ChainMap(), numbers)
         # Inference keeps values of functions per call, but not those of graphs in functions.
         for node in (node for function in proto.functions for node in function.node):
             for body in _within(node):
-                _apart(body, ChainMap(), numbers)
+                _make_names_unique(body, ChainMap(), numbers)
         inferred = shape_inference.infer_shapes(proto, data_prop=_vector_elements(copy) < _MOST_SIZES)
     except (shape_inference.InferenceError, ir.serde.SerdeError, ValueError, TypeError, RuntimeError):
         return {}
@@ -286,7 +286,7 @@ def _apart_name(number: int, name: str) -> str:
     return f"{number}:{name}" if name else ""
 
 
-def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[int]) -> None:
+def _make_names_unique(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[int]) -> None:
     """Rename the values of a graph and its subgraphs to make all names in the model unique.
 
     Inference stores computed sizes by name, in one table for all graphs.
@@ -304,7 +304,7 @@ def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         for inner in _within(node):
-            _apart(inner, names, numbers)
+            _make_names_unique(inner, names, numbers)
         node.output[:] = [renamed(name) for name in node.output]
     for value in (*graph.output, *graph.value_info):
         value.name = names.get(value.name, value.name)

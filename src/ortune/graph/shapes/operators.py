@@ -90,11 +90,11 @@ def _broadcast_node(walk: Walk, node: ir.Node) -> Shape | None:
     if node.op_type == "Add" and node.inputs[0] in walk.uppers and b and len(b) == 1 and b[0] is not None:
         walk.uppers[node.outputs[0]] = walk.uppers[node.inputs[0]].plus(b[0])
     if node.op_type == "Where" and a is not None:
-        _where(walk, node, a)
+        _select_elements(walk, node, a)
     return shape
 
 
-def _where(walk: Walk, node: ir.Node, chosen: Shape) -> None:
+def _select_elements(walk: Walk, node: ir.Node, chosen: Shape) -> None:
     yes, no = walk.content(input_of(node, 1)), walk.content(input_of(node, 2))
     if yes and no and len(yes) == len(no) == len(chosen):
         walk.set_content(

@@ -120,7 +120,9 @@ def _last_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
 
 def _matmul(walk: Walk, node: ir.Node) -> Shape | None:
     second = {"QLinearMatMul": 3}.get(node.op_type, 1)
-    a, b = (_turned(node, walk.shape(input_of(node, at)), side) for at, side in ((0, "A"), (second, "B")))
+    a, b = (
+        _effective_shape(node, walk.shape(input_of(node, at)), side) for at, side in ((0, "A"), (second, "B"))
+    )
     if not a or not b:
         return None
     walk.equal(a[-1], b[-2] if len(b) > 1 else b[0])
@@ -129,7 +131,7 @@ def _matmul(walk: Walk, node: ir.Node) -> Shape | None:
     return (*broadcast(walk, a[:-2], b[:-2]), a[-2], b[-1])
 
 
-def _turned(node: ir.Node, shape: Shape | None, side: str) -> Shape | None:
+def _effective_shape(node: ir.Node, shape: Shape | None, side: str) -> Shape | None:
     """Return an operand's effective shape: ``transBatch`` moves the first axis after the batch, ``trans`` swaps two."""
     if shape is None or len(shape) < 2:
         return shape

@@ -49,14 +49,16 @@ _SECOND = {
 
 def output_types(node: ir.Node, inputs: Sequence[_Type], opset: int) -> list[_Type]:
     """Return each output's element type: the declared one, or that of the operator's schema at this opset version."""
-    return [_declared(value) or _of(node, i, inputs, opset) for i, value in enumerate(node.outputs)]
+    return [
+        _declared(value) or _type_of_output(node, i, inputs, opset) for i, value in enumerate(node.outputs)
+    ]
 
 
 def _declared(value: ir.Value) -> _Type:
     return value.dtype if isinstance(value.type, ir.TensorType) else None
 
 
-def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _Type:
+def _type_of_output(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _Type:
     op, first = node.op_type, inputs[0] if inputs else None
     if op == "DynamicQuantizeLinear":
         # Outputs: the tensor, its scale, its zero point.

@@ -37,7 +37,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
     optimises = facts.plan.settings.get(GRAPH_OPTIMIZATION_LEVEL.name) != "disable"
     branches = constant_branches(facts.model.ir) if optimises and holds(facts.model.ir, "If") else {}
-    matches = [node for scope in scopes(facts.model.ir) for node in _left(scope, branches)]
+    matches = [node for scope in scopes(facts.model.ir) for node in _remaining_nodes(scope, branches)]
     if matches:
         yield Finding(
             code=CODE,
@@ -47,13 +47,15 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _left(graph: ir.Graph | ir.Function, branches: Mapping[ir.Node, ir.Graph]) -> Iterator[ir.Node]:
+def _remaining_nodes(
+    graph: ir.Graph | ir.Function, branches: Mapping[ir.Node, ir.Graph]
+) -> Iterator[ir.Node]:
     """Yield the control-flow nodes of a graph and its subgraphs; of an If in `branches`, only the branch counts."""
     for node in graph:
         if node in branches:
-            yield from _left(branches[node], branches)
+            yield from _remaining_nodes(branches[node], branches)
             continue
         if is_op(node, *_OPERATORS):
             yield node
         for body in subgraphs(node):
-            yield from _left(body, branches)
+            yield from _remaining_nodes(body, branches)

@@ -71,14 +71,14 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _beyond_a_bias(norm: ir.Node) -> bool:
     """Return whether a BatchNormalization follows a product with constant weights after a separate bias."""
-    bias = _alone(norm.inputs[0])
+    bias = _producer_with_one_reader(norm.inputs[0])
     if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False
-    products = [maker for value in bias.inputs if (maker := _alone(value)) is not None]
+    products = [maker for value in bias.inputs if (maker := _producer_with_one_reader(value)) is not None]
     return any(
         is_op(product, "ConvTranspose", "MatMul") and is_constant(product.inputs[1]) for product in products
     )
 
 
-def _alone(value: ir.Value | None) -> ir.Node | None:
+def _producer_with_one_reader(value: ir.Value | None) -> ir.Node | None:
     return value.producer() if value is not None and only_user(value) is not None else None

@@ -47,7 +47,7 @@ GOOD = f"""{_HEAD}
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding on convolutions that are not fused with the next operator."""
     convolutions = with_operator(facts.model.ir, "Conv") if facts.model else ()
-    matches = {node: apart for node in convolutions if (apart := _apart(node))}
+    matches = {node: apart for node in convolutions if (apart := _unfused_operator(node))}
     if matches:
         yield Finding(
             code=CODE,
@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _apart(node: ir.Node) -> str:
+def _unfused_operator(node: ir.Node) -> str:
     """Return the operator not fused with a convolution whose output is also read elsewhere; "" if there is none."""
     value = node.outputs[0]
     users = [use.node for use in value.uses()]

@@ -46,8 +46,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         code=CODE,
         severity="error",
         what=f"outputs are not finite: {first.name!r} is NaN or infinite in {of} {first.n_elements} {elements}{others}"
-        f"{_from(source)}{_fed(fed)}",
-        where=(fed[0],) if fed is not None else _where(source),
+        f"{_origin(source)}{_input_clause(fed)}",
+        where=(fed[0],) if fed is not None else _places(source),
         evidence=", ".join(output.name for output in nonfinite),
         fix=UNWRITTEN
         if unwritten
@@ -70,14 +70,14 @@ def with_evaluation(finding: Finding, exact: ExactCheck) -> Finding:
     return msgspec.structs.replace(finding, what=what, fix=finding.fix if exact.right is None else "")
 
 
-def _where(source: NotFinite | None) -> tuple[str, ...]:
+def _places(source: NotFinite | None) -> tuple[str, ...]:
     if source is None:
         return ()
     nan = source.nan_node.name if source.nan_node is not None else ""
     return tuple(name for name in (source.node.name, nan, source.weight, source.input) if name)
 
 
-def _from(source: NotFinite | None) -> str:
+def _origin(source: NotFinite | None) -> str:
     """Format the node and the weight or input from which non-finite values come; "" if unknown."""
     if source is None:
         return ""
@@ -86,14 +86,14 @@ def _from(source: NotFinite | None) -> str:
         nan = f", and {_node(source.nan_node)} turns it into NaN" if source.nan_node is not None else ""
         text = f"; {_node(source.node)} {_infinity(source)}{nan}"
     if source.input:
-        return f"{text}{_fed((source.input, source.input_n_nan, source.input_n_inf))}"
+        return f"{text}{_input_clause((source.input, source.input_n_nan, source.input_n_inf))}"
     if not source.weight:
         return text
     values = "NaN" if source.weight_n_nan else "an infinity" if source.weight_n_inf == 1 else "infinities"
     return f"{text}; weight {source.weight!r} ({source.weight_type}) holds {values}"
 
 
-def _fed(fed: tuple[str, int, int] | None) -> str:
+def _input_clause(fed: tuple[str, int, int] | None) -> str:
     """Format (name, number of NaN, number of infinities) of an input as a clause; "" for None."""
     if fed is None:
         return ""

@@ -39,7 +39,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         code=CODE,
         severity="error" if broken else "warning",
-        what=f"the outputs for a row depend on {' and on '.join(map(_what, check.differing))}"
+        what=f"the outputs for a row depend on {' and on '.join(map(_neighbour_clause, check.differing))}"
         + (f"; {_cause(mixed, batch=bool(over_batch))}" if nodes else ""),
         where=tuple(map(name_of, nodes)),
         evidence=_evidence(check),
@@ -47,7 +47,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _what(row: RowDifference) -> str:
+def _neighbour_clause(row: RowDifference) -> str:
     if row.by == "batch":
         return f"the rest of its batch ({_error(row)} between 1 and {row.size} rows)"
     return f"padding that the mask hides ({_error(row)} between {row.alone} and {row.size} positions)"

@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         node
         for node, why in partition.left.items()
         if (why.code in _FORMS and node in quantized)
-        or (is_op(node, "QuantizeLinear", "DequantizeLinear") and _alone(facts.target, why))
+        or (is_op(node, "QuantizeLinear", "DequantizeLinear") and _rejects_separate_node(facts.target, why))
     ]
     if nodes:
         yield Finding(
@@ -78,6 +78,6 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _alone(target: str, why: NodeReason) -> bool:
+def _rejects_separate_node(target: str, why: NodeReason) -> bool:
     """Return whether a provider rejects a separate QDQ node because of its form; QNN and XNNPACK reject all."""
     return target == COREML.target or (target == NNAPI.target and why.code in (*_FORMS, "not-constant"))

@@ -61,12 +61,12 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             what=f"{short(value.name or '')} is declared as {value.shape} but its shape is [{computed}]",
-            where=tuple(map(_called, contradicted)),
+            where=tuple(map(_producer_name, contradicted)),
             fix="declare the dimension as dynamic, or run onnx.shape_inference again",
         )
 
 
-def _called(value: ir.Value) -> str:
+def _producer_name(value: ir.Value) -> str:
     node = value.producer()
     return name_of(node) if node is not None else value.name or ""
 

@@ -73,7 +73,7 @@ def chart(block: Chart) -> Markup:
         *_lines(block.x, across=True),
         *_marks(block.marks, block.x, block.y),
     ]
-    side = _beside(block.y, block.height_px) if block.y.ticks else Markup("")
+    side = _tick_labels(block.y, block.height_px) if block.y.ticks else Markup("")
     rows = [
         _tag("div", side, _picture(block.alt, marks, height=block.height_px), class_="chart"),
     ]
@@ -92,7 +92,7 @@ def _below(axis: Axis) -> Markup:
     return _tag("svg", *marks, class_="plot axis", aria_hidden="true", height=20)
 
 
-def _beside(axis: Axis, height: int) -> Markup:
+def _tick_labels(axis: Axis, height: int) -> Markup:
     marks = [
         _tag("text", text, x="100%", y=_share(1 - axis.at(value)), dy="0.35em", text_anchor="end")
         for value, text in axis.ticks

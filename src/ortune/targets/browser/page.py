@@ -166,7 +166,7 @@ class Page(ProcessRunner):
     def _serving(self, served: Served, *, site: Site | None = None, token: str = "") -> PageServer:
         server = PageServer(
             served,
-            self._said,
+            self._take_message,
             self._printed,
             self._expected,
             self._output,
@@ -262,7 +262,7 @@ class Page(ProcessRunner):
 
     # --- messages of the page, from the server's threads
 
-    def _said(self, line: bytes | None) -> None:
+    def _take_message(self, line: bytes | None) -> None:
         if line is None:
             self._lines.put(None)
             return

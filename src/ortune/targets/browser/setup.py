@@ -106,7 +106,7 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
     """
     wanted = setup.ort_web or VERSION
     if _NUMBER.fullmatch(wanted):
-        return _kept(wanted, fetch=fetch)
+        return _in_cache(wanted, fetch=fetch)
     for folder in (
         Path(wanted),
         Path(wanted) / "dist",
@@ -141,7 +141,7 @@ def _cache() -> Path:
 
 
 @cache
-def _kept(version: str, *, fetch: bool) -> OrtWeb:
+def _in_cache(version: str, *, fetch: bool) -> OrtWeb:
     folder = _cache() / f"onnxruntime-web-{version}"
     if not folder.is_dir():
         if not fetch:

@@ -288,7 +288,7 @@ class _Watch:
 
     def _watched(self, tools: DevTools, url: str, watched_s: float) -> PageRecord:
         busy_s, model_s = self._main_thread(tools)
-        about = _asked(tools, _ABOUT, "", _ASKED_S, BrowserFacts) or BrowserFacts()
+        about = _evaluate(tools, _ABOUT, "", _ASKED_S, BrowserFacts) or BrowserFacts()
         if not self.sessions and about.status >= _NO_PAGE:
             raise UsageError(
                 f"the server responds with {about.status}", where=f"--page {url}", do="correct the URL"
@@ -336,7 +336,7 @@ class _Watch:
         until = monotonic.now_s() + _ASKED_S
         for context in tools.contexts:
             limit_s = (until - monotonic.now_s()) / 2  # an unresponsive context leaves time for the others
-            for entry in _asked(tools, _LOADED, context, limit_s, list[Any]) or []:
+            for entry in _evaluate(tools, _LOADED, context, limit_s, list[Any]) or []:
                 with contextlib.suppress(msgspec.ValidationError):
                     name, size = msgspec.convert(entry, LoadedFile)
                     if name in sizes or len(sizes) < MOST_FILES:
@@ -359,7 +359,9 @@ def _is_trouble(event: PageEvent) -> bool:
     return event.level == "error" and "/favicon.ico" not in event.text
 
 
-def _asked(tools: DevTools, question: str, context: str, limit_s: float, kind: type[_Known]) -> _Known | None:
+def _evaluate(
+    tools: DevTools, question: str, context: str, limit_s: float, kind: type[_Known]
+) -> _Known | None:
     """Return the value of an expression in a context; None if the context ended, is busy, or the value is invalid."""
     try:
         return msgspec.convert(tools.evaluate(question, limit_s, context=context), kind)

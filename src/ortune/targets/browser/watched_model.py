@@ -56,7 +56,7 @@ class PageModels:
             parts.append(self._read(session, 0, asked.bytes, model, 0))
             for part, weights in enumerate(beside, 1):
                 what = f"its weights in {weights.path}: "
-                path, before = _beside(model, weights.path), sum(size for _, size in parts)
+                path, before = _weights_path(model, weights.path), sum(size for _, size in parts)
                 parts.append(self._read(session, part, weights.size_bytes, path, before))
         except (DevToolsError, TypeError, ValueError, KeyError, OSError) as error:
             model.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ class PageModels:
         return self._tools.evaluate(question, left_s / 2, context=context)
 
 
-def _beside(model: Path, name: str) -> Path:
+def _weights_path(model: Path, name: str) -> Path:
     """Return the path of a weights file from its name in the page, which equals its name in the model.
 
     Raises:

@@ -129,7 +129,7 @@ def _rows(
         values = {key: column[at] for key, column in columns.items()}
         args: dict[str, Any] = {"op_name": trace.op_type[row], "provider": trace.provider[row]}
         args |= {key: values[ours] for key, ours in _SIZES.items() if values[ours] != ABSENT}
-        args |= _own(trace, row, values, nodes[codes[at]])
+        args |= _computed_arguments(trace, row, values, nodes[codes[at]])
         # Types and shapes are known only for the first execution.
         args |= {key: raw for key, raw in shapes[codes[at]].items() if raw is not None}
         shapes[codes[at]] = {}
@@ -138,7 +138,9 @@ def _rows(
             yield _kernel(trace, kernel, tracks)
 
 
-def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
+def _computed_arguments(
+    trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | None
+) -> dict[str, Any]:
     """Return the arguments of an event that are not copied directly from a column."""
     args: dict[str, Any] = {}
     index = trace.nodes.index[int(trace.name.codes[row])]

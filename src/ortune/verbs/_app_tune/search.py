@@ -240,7 +240,7 @@ class ApplicationSearch:
 
     def _stage(self, stage: Sequence[Mapping[str, Value]]) -> None:
         """Test each change of a stage on top of the kept changes, add rows, and keep the best if it gains enough."""
-        arms = {str(i): self._with(change) for i, change in enumerate(stage)}
+        arms = {str(i): self._variant(change) for i, change in enumerate(stage)}
         plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS)
         base = plays.pop("kept")
         found = []
@@ -325,7 +325,7 @@ class ApplicationSearch:
             value = str(self.kept.settings[THREADS.name])
             self.kept = Variant(name="kept", variables={VARIABLE.key: value})
 
-    def _with(self, change: Mapping[str, Value]) -> Variant:
+    def _variant(self, change: Mapping[str, Value]) -> Variant:
         if "share" in change:
             return replace(self.kept, share=True)
         return replace(self.kept, settings={**self.kept.settings, **change})

@@ -51,7 +51,7 @@ def with_bundle(
 
     result, baseline = envelope.result, run.baseline
     # The page in the bundle lists the bundle's contents only if no change is proposed.
-    page = envelope if result.changes else _at(envelope, HERE)
+    page = envelope if result.changes else _with_bundle_path(envelope, HERE)
     try:
         path = write_bundle(
             delivery(answer),
@@ -126,7 +126,7 @@ def _loadable(winner: Plan) -> Plan:
     return msgspec.structs.replace(winner, providers=())
 
 
-def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:
+def _with_bundle_path(envelope: Envelope[R], bundle: str) -> Envelope[R]:
     """Return the document with the path of its bundle filled in."""
     return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, bundle=bundle))
 

@@ -41,7 +41,7 @@ LONGEST_PLAN, LONGEST_LEADER = 70, 60
 def headline(result: TuneResult) -> str:
     """Return the result in at most two lines: the verdict, the gain with its interval, and the change."""
     statistic, within = result.statistic, result.worth_ratio
-    return heads.headline(verdict(result), *_said(result), statistic=statistic, within=within)
+    return heads.headline(verdict(result), *_after_verdict(result), statistic=statistic, within=within)
 
 
 def limits(result: TuneResult) -> list[str]:
@@ -57,7 +57,7 @@ def limits(result: TuneResult) -> list[str]:
     return [*wrong, *others, *([result.caution] if result.caution else []), *_final(result)]
 
 
-def _said(result: TuneResult) -> list[str]:
+def _after_verdict(result: TuneResult) -> list[str]:
     """Return the parts of the headline after the verdict: the gain and the change, or why nothing changes."""
     if nothing_tested(result):
         why = _untested_words(result)
@@ -141,7 +141,7 @@ def _gain(result: TuneResult) -> list[str]:
     said = ", ".join(filter(None, (heads.measured(claim, blocks_words(claim)), both)))
     with_ = f"with {_named(result)}" if result.winner != result.default else "with the untouched default"
     if claim.verdict != "faster":
-        return [said, with_, _seen(result)]
+        return [said, with_, _detectable_clause(result)]
     default = [] if result.winner == result.default or not now else [_default_takes(result)]
     difference = outputs(result)
     return [
@@ -264,7 +264,7 @@ def _exploratory(result: TuneResult) -> list[str]:
 def _stays(result: TuneResult) -> list[str]:
     """Return phrases that say that no gain was confirmed, with the closest plan and the minimum detectable effect."""
     refused, n = result.refused, _tried_words(result)
-    rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
+    rest = [*_runs_now(result, keep=stays_best(result)), _detectable_clause(result)]
     if refused is None or result.failed_leader:
         failed = f"the leader failed: {result.failed_leader}" if result.failed_leader else ""
         return [f"no gain confirmed among {n}", failed, *rest]
@@ -352,7 +352,7 @@ def _tried_words(result: TuneResult) -> str:
     return " ".join([*which, *conditions])
 
 
-def _seen(result: TuneResult) -> str:
+def _detectable_clause(result: TuneResult) -> str:
     """Return a phrase on the minimum detectable effect, or that it is unknown."""
     return _detectable(result) or "the minimum detectable effect is not known"
 

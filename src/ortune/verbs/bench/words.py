@@ -136,15 +136,15 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
     value, interval = memory(row.peak_bytes)
     peak = result.peak_in_turn
     if peak is None:
-        return [("peak memory", value, interval), *_kept(row)]
+        return [("peak memory", value, interval), *_memory_rows(row)]
     if peak.peak_bytes is None:
-        return [("peak memory", value, f"{interval}; {memory_words.peak_remark(peak)}"), *_kept(row)]
+        return [("peak memory", value, f"{interval}; {memory_words.peak_remark(peak)}"), *_memory_rows(row)]
     about = f"{SINGLE}, {memory_words.sizes(peak)}{memory_words.largest(peak)}"
     in_turn = (IN_TURN, gibibytes(peak.peak_bytes), about)
-    return [("peak memory", value, interval), in_turn, *_kept(row)]
+    return [("peak memory", value, interval), in_turn, *_memory_rows(row)]
 
 
-def _kept(row: BenchRow) -> list[tuple[str, str, str]]:
+def _memory_rows(row: BenchRow) -> list[tuple[str, str, str]]:
     """Return rows on the memory in use between requests and after the session was released, as far as known."""
     rows = []
     if row.idle_bytes is not None:
@@ -260,7 +260,10 @@ def document(envelope: Envelope[BenchResult]) -> Document:
                 if not finding_words.about_measurement(f)
             ),
             Pairs(
-                rows=[*_transfer(result), *([("with", _given(result))] if result.side.plan != Plan() else [])]
+                rows=[
+                    *_transfer(result),
+                    *([("with", _plan_words(result))] if result.side.plan != Plan() else []),
+                ]
             ),
             *checks((), None, result.findings, *result.remarks, failed),
             Code(title="next", lines=_next(envelope), commands=True),
@@ -275,7 +278,7 @@ def _transfer(result: BenchResult) -> list[tuple[str, str]]:
     return [] if emulated else transfer_words.included([result.side.plan])
 
 
-def _given(result: BenchResult) -> str:
+def _plan_words(result: BenchResult) -> str:
     """Return the plan in words, with how each setting was verified."""
     read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
     node = [result.side.runtime.build] if result.side.plan.is_node else []

@@ -40,9 +40,9 @@ def headline(result: BisectResult) -> str:
         place = f", from {_first(result)} onwards" if result.partings else ""
         return f"no fault: {rounded(result.outputs)}{place}"
     if result.wrong == "both":
-        apart = _apart(result.partings[0].value)
+        apart = _difference(result.partings[0].value)
         return f"A and B are both wrong, and differ from {_first(result)} onwards: {apart}"
-    return _where(result)
+    return _divergence(result)
 
 
 def _first(result: BisectResult) -> str:
@@ -56,7 +56,7 @@ def _no_numbers(of: OutputDifference) -> bool:
     return of.nonfinite_reference > 0 and of.nonfinite_candidate > 0 and not of.max_error
 
 
-def _where(result: BisectResult) -> str:
+def _divergence(result: BisectResult) -> str:
     """Return a sentence on the place where values diverge, or that says that there is none."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
@@ -68,7 +68,7 @@ def _where(result: BisectResult) -> str:
             "not matched"
         )
     first = result.partings[0]
-    apart = _apart(first.value)
+    apart = _difference(first.value)
     if result.wrong:
         return f"{_side(result)} is wrong from {_first(result)} onwards: {apart}"
     if _grows(first):
@@ -99,7 +99,7 @@ def parted(parting: Parting) -> str:
         *map(weight_fault, parting.weights),
         *map(clipping, parting.clipped),
     ]
-    return "; ".join([f"the values diverge at {_place(parting)}: {_apart(parting.value)}", *what])
+    return "; ".join([f"the values diverge at {_place(parting)}: {_difference(parting.value)}", *what])
 
 
 def _grows(parting: Parting) -> bool:
@@ -175,7 +175,7 @@ def _some(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - MOST_NODES} more" if len(names) > MOST_NODES else "")
 
 
-def _apart(pair: ValuePair) -> str:
+def _difference(pair: ValuePair) -> str:
     if pair.shape_b is not None:
         return f"different shapes, {_shape(pair.shape)} in A and {_shape(pair.shape_b)} in B"
     if pair.relative_l2 is None:
@@ -301,7 +301,7 @@ def _figure(pair: ValuePair) -> str:
 
 
 def _further(partings: Sequence[Parting]) -> list[str]:
-    rest = [f"at {_place(p)}: {_apart(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
+    rest = [f"at {_place(p)}: {_difference(p.value)}" for p in partings[1 : 1 + MOST_PARTINGS]]
     more = len(partings) - 1 - len(rest)
     return rest + ([f"and {more} more (--json has them)"] if more > 0 else [])
 
@@ -325,7 +325,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
             *(f"{clipping(of)}; {advice}" for of in answer.clipped),
         ]
         if result.first is not None:
-            rows.append(("first difference", f"at {_place(result.first)}: {_apart(result.first.value)}"))
+            rows.append(("first difference", f"at {_place(result.first)}: {_difference(result.first.value)}"))
         rows += [
             (f"nodes in {letter}", _nodes(nodes))
             for letter, nodes in (("A", answer.a), ("B", answer.b))

@@ -49,7 +49,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
         models=tuple(models),
         n_rules=len(asked),
         fail_on=options.severity,
-        failed=any(_left(model, options.severity) for model in models),
+        failed=any(_fails(model, options.severity) for model in models),
         configuration=options.configured[1],
         titles={rule.code: rule.title for rule in asked if rule.code in named},
     )
@@ -69,7 +69,7 @@ def exit_code(envelope: Envelope[CheckResult]) -> int:
     return int(envelope.result.failed)
 
 
-def _left(model: CheckedModel, severity: str) -> bool:
+def _fails(model: CheckedModel, severity: str) -> bool:
     """Return whether findings that fail the check remain; findings that a written file fixes do not count."""
     if severity == "never":
         return False

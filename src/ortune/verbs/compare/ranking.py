@@ -142,7 +142,7 @@ def rank(raced: MeasuredSides, news: Sequence[Contender], base_figures: Figures 
         if raced.state.ended == "failed":
             raise _failed(raced.state, news)
         comparisons = duel.conclude_all(raced.state, raced.rules, raced.design)
-    compared = [_one(raced, new, comparisons.get(new.arm), base_figures) for new in news]
+    compared = [_compared_side(raced, new, comparisons.get(new.arm), base_figures) for new in news]
     return sorted(
         compared, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
     )
@@ -155,7 +155,7 @@ def _failed(state: duel.Duel, news: Sequence[Contender]) -> MeasurementError:
     return MeasurementError(what, where=new.side.label, code=failed.reason)
 
 
-def _one(
+def _compared_side(
     raced: MeasuredSides, new: Contender, comparison: Comparison | None, base_figures: Figures | None
 ) -> ComparedSide:
     state, blocks = raced.state, raced.blocks

@@ -153,7 +153,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             cases(result.cases, "A", result.name, f"{result.name} against A"),
             # The error is printed next to the speed if it exceeds rounding.
             *([] if result.outputs.ok and not result.outputs.asked else [by_output(result.outputs)]),
-            Pairs(rows=_called(result)),
+            Pairs(rows=_side_rows(result)),
             Pairs(rows=_transfer(result)),
             *_checks(result),
             Pairs(
@@ -232,14 +232,14 @@ def _figures(result: CompareResult) -> Table:
     return sides.sides_table([("A", a), (result.name, b)], c.statistic, c, "A")
 
 
-def _called(result: CompareResult) -> list[tuple[str, str]]:
+def _side_rows(result: CompareResult) -> list[tuple[str, str]]:
     """Return (label, text) rows on how A and B differ in model, plan and runtime; [] for several sides."""
     a, b = result.base, result.new
     if result.candidates or result.comparison is None:
         return []
     texts = [
         (a.label, b.label),
-        (a.plan.describe(), _arrived(b.plan, result.read_back)),
+        (a.plan.describe(), _plan_words(b.plan, result.read_back)),
         (a.runtime.build, b.runtime.build),
     ]
     # Properties that both sides share are left out; two copies of one model are told apart by their names.
@@ -247,7 +247,7 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
     return [("A", ", ".join(pair[0] for pair in pairs)), (result.name, ", ".join(pair[1] for pair in pairs))]
 
 
-def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
+def _plan_words(plan: Plan, read_back: Sequence[ReadBack]) -> str:
     """Return a plan as text that also says whether each setting took effect."""
     read = {item.knob: setting(item, plan) for item in read_back}
     parts = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]

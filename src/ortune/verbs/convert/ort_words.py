@@ -61,7 +61,9 @@ def levels(comparison: LevelComparison) -> list[Block]:
     if more > 0:
         blocks.append(Line(f"{more} more kinds of change: --json lists all"))
     notes = [f"{_nodes(comparison.n_unchanged)} unchanged at every level"]
-    notes += [f"{c.operators[0]} removed: {_why(c)}" for c in shown if c.why and len(c.operators) == 1]
+    notes += [
+        f"{c.operators[0]} removed: {_first_reason(c)}" for c in shown if c.why and len(c.operators) == 1
+    ]
     notes += [
         f"level {i.level} adds {times(i.operator, len(i.purposes))} ({i.purposes[0]})"
         for i in comparison.insertions
@@ -81,7 +83,7 @@ def every_change(comparison: LevelComparison) -> Points:
     )
 
 
-def _why(change: LevelChange) -> str:
+def _first_reason(change: LevelChange) -> str:
     return next(iter(change.why.values()))
 
 

@@ -81,7 +81,9 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
                 Column("optimizer"),
                 Column("outputs", "text"),
             ]
-            support.append(table(columns, [_row(case) for case in conversion.cases], title=_by(conversion)))
+            support.append(
+                table(columns, [_row(case) for case in conversion.cases], title=_subject(conversion))
+            )
     tuned = None
     if result.tuned is not None:
         of_tuning = Envelope(
@@ -99,7 +101,9 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
             Line(result.headline, tone),
             Points(items=result.notes),
             Line(f"{result.kind} of {result.framework} ({versions})", "faint"),
-            Points(items=[*(_said(conversion) for conversion in result.conversions), *_raced(result)]),
+            Points(
+                items=[*(_exporter_line(conversion) for conversion in result.conversions), *_raced(result)]
+            ),
             Points(
                 title="at fault",
                 items=[_fault(conversion) for conversion in result.conversions if _fault(conversion)],
@@ -135,11 +139,11 @@ def _raced(result: ConvertResult) -> list[str]:
     return [f"{kept}'s model is kept: {factor(max(c.ratio, 1 / c.ratio))}x faster than {other}'s in p50"]
 
 
-def _by(conversion: Conversion) -> str:
+def _subject(conversion: Conversion) -> str:
     return f"by {conversion.exporter}" if conversion.exporter else "the model"
 
 
-def _said(conversion: Conversion) -> str:
+def _exporter_line(conversion: Conversion) -> str:
     """Return one exporter's result as one line of text."""
     if conversion.failed:
         return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
@@ -159,7 +163,7 @@ def _said(conversion: Conversion) -> str:
     if match and all(case.outputs.compared_as == "sizes" for case in conversion.cases if case.outputs):
         verdict = "outputs are random, so their values were not compared"
     verdict += "" if conversion.ok or not match else " at the sizes that it accepts"
-    return f"{_by(conversion)}: {what}; {verdict}"
+    return f"{_subject(conversion)}: {what}; {verdict}"
 
 
 def _fault(conversion: Conversion) -> str:

@@ -49,7 +49,9 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
                 f"onnxruntime-web. If a click starts it, use --headful and --watch 60s.{trouble}"
             )
         )
-    blocks.append(Points(title="findings", items=[_told(f, page) for f in result.findings], marked=True))
+    blocks.append(
+        Points(title="findings", items=[_finding_text(f, page) for f in result.findings], marked=True)
+    )
     blocks += [
         Pairs(title=f"session {i}{', in a worker' if s.worker else ''}", rows=list(_session(s, page.seen)))
         for i, s in enumerate(page.sessions, 1)
@@ -63,7 +65,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     return Document(title=f"diagnosis of {page.url}", blocks=blocks, annotations=annotations)
 
 
-def _told(finding: Finding, page: WatchedPage) -> str:
+def _finding_text(finding: Finding, page: WatchedPage) -> str:
     """Return a finding in words, with the numbers of its sessions if not all sessions have it."""
     which = [i for i, session in enumerate(page.sessions, 1) if finding in session.findings]
     some = len(which) < len(page.sessions)
@@ -143,16 +145,16 @@ def _runs(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
         )
     if runs.memory:
         first, last = runs.memory[0], runs.memory[-1]
-        yield "WebAssembly memory", _from(first.wasm_bytes, last.wasm_bytes)
+        yield "WebAssembly memory", _growth(first.wasm_bytes, last.wasm_bytes)
         if last.gpu_bytes:
             buffers = f"{last.gpu_buffers} buffers, {first.gpu_buffers} after the first run"
-            yield "GPU memory", f"{_from(first.gpu_bytes, last.gpu_bytes)}; {buffers}"
+            yield "GPU memory", f"{_growth(first.gpu_bytes, last.gpu_bytes)}; {buffers}"
     if runs.read_back_bytes:
         fetched = f"; {runs.n_reads} by getData()" if runs.n_reads else ""
         yield "read back from the GPU", f"{size(runs.read_back_bytes)} in all{fetched}"
 
 
-def _from(first: int, last: int) -> str:
+def _growth(first: int, last: int) -> str:
     return f"{size(last)}, {size(first)} after the first run"
 
 
@@ -210,7 +212,7 @@ def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
             ),
         )
     if page.heap_bytes:
-        yield "JavaScript heap", f"{_from(page.heap_bytes[0], page.heap_bytes[-1])}, without garbage"
+        yield "JavaScript heap", f"{_growth(page.heap_bytes[0], page.heap_bytes[-1])}, without garbage"
     for file in page.files:
         file_size = f" ({size(file.size_bytes)})" if file.size_bytes else ""
         yield "loaded", f"{shorten(file.url, LONGEST_URL)}{file_size}"

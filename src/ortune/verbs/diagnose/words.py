@@ -88,7 +88,7 @@ def headline(result: DiagnoseResult) -> str:
         return page_words.headline(result.page)
     best = _best(result)
     if best is not None and best.comparison is not None:
-        return _said(result, best, best.comparison, f"with {_named(best)}")
+        return _gain_headline(result, best, best.comparison, f"with {_named(best)}")
     number = heads.count(len(result.findings), "finding")
     if finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "the device is emulated, so nothing was timed", number)
@@ -99,7 +99,7 @@ def headline(result: DiagnoseResult) -> str:
         which = "the best" if nearest.comparison.ratio < 1 else "the nearest"
         outcome = "the only fix measured" if n == 1 else f"{which} of {n} fixes measured"
         unproven = "" if result.controls else "; controls not run"
-        return _said(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
+        return _gain_headline(result, nearest, nearest.comparison, f"{outcome}, of {of}{unproven}")
     if not result.findings:
         profiled = ("no findings", "ortune tune tests every setting")
         unknown = ("the model was not profiled", "rerun with a longer --budget; so far no findings")
@@ -109,7 +109,7 @@ def headline(result: DiagnoseResult) -> str:
     )
 
 
-def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
+def _gain_headline(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
     """Return the headline for the measured gain of a fix; ``which`` describes the fix."""
     blocks = heads.count(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
@@ -215,7 +215,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
     ]
     pays = {code for fix in faster for code in fix.codes}
     blocks.append(
-        Points(title="findings", items=[_told(f, result, pays) for f in result.findings], marked=True)
+        Points(title="findings", items=[_finding_text(f, result, pays) for f in result.findings], marked=True)
     )
     if best is None and result.findings and not finding_words.functional_only(result.findings):
         steps = [whole for _, whole in _steps(result)]
@@ -258,7 +258,7 @@ def _change(fix: TriedFix) -> str:
     return ", ".join([r.name for r in fix.plan.rewrites] + [f"{k}={v}" for k, v in fix.plan.settings.items()])
 
 
-def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
+def _finding_text(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
     """Return a finding in words, with its share of the run and the result of its fix.
 
     ``pays`` contains the codes of findings whose fix has a confirmed gain.

@@ -101,7 +101,7 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
     where = "" if host is None else f" ({host.cpu}, {_cpus(host.effective_cpus)})"
     lines = [f"{runs}{where}"]
     if result.noise is not None:
-        lines.append(_seen(result.noise))
+        lines.append(_detectable(result.noise))
     return lines
 
 
@@ -118,7 +118,7 @@ def _cpus(count: int) -> str:
     return f"{count} CPU{'s' if count != 1 else ''}"
 
 
-def _seen(noise: NoiseReport) -> str:
+def _detectable(noise: NoiseReport) -> str:
     if noise.status == "invalid":
         return "nothing can be measured now: the A/A check or the sensitivity check failed twice"
     shown = [r for r in noise.table if (r.smallest_effect_ratio or MOST_DETECTABLE) < MOST_DETECTABLE]

@@ -119,7 +119,9 @@ def _side(
     model, asked = Path(o.model), merge(o.common, rewritten)
     bundle = bundle_format.read(model) if bundle_format.is_bundle(model) else None
     if was is not None:
-        locked = _here(was.run.plan, machine.host.effective_cpus) if bundle is None else was.run.given
+        locked = (
+            _limited_to_cpus(was.run.plan, machine.host.effective_cpus) if bundle is None else was.run.given
+        )
         asked = merge(locked or Plan(), asked)
     text = SideText(text=str(o.model), settings=asked.assignments, runtime=named(o.runtime))
     common = msgspec.structs.replace(asked, settings={})
@@ -146,7 +148,7 @@ def _side(
     return side, msgspec.structs.replace(side.plan, settings=settings), asked
 
 
-def _here(plan: Plan, cpus: int) -> Plan:
+def _limited_to_cpus(plan: Plan, cpus: int) -> Plan:
     """Return a stored plan with its thread counts limited to the CPUs of this machine."""
     counts = {name: thread_cap(value) for name, value in plan.settings.items()}
     settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}

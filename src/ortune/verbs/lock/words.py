@@ -161,18 +161,18 @@ def _weights_words(change: LockChange) -> str:
 
 
 def _inserted_words(change: LockChange) -> str:
-    return f"{short(change.name)}, compared with the export: {_moved(change.was)} -> {_moved(change.now)}"
+    return f"{short(change.name)}, compared with the export: {_count_words(change.was)} -> {_count_words(change.now)}"
 
 
 def _figure_words(change: LockChange) -> str:
     was, now, name = change.was, change.now, change.name
     if change.part == "weights-type":
-        return f"weights of type {name}: {_apart(was, now, _size)}"
+        return f"weights of type {name}: {_distinct(was, now, _size)}"
     if change.part == "parameters":
         return f"parameters {_grouped(was)} -> {_grouped(now)}"
     if change.part == "opset":
         return f"opset{f' of {name}' if name else ''} {_or_none(was)} -> {_or_none(now)}"
-    return f"output {name} {_apart(was, now, _number)}"
+    return f"output {name} {_distinct(was, now, _number)}"
 
 
 def _version_words(change: LockChange) -> str:
@@ -184,7 +184,7 @@ def _peak_words(change: LockChange) -> str:
     assert isinstance(was, int) and isinstance(now, int)
     share = f"{100 * (now / was - 1):+.0f} %" if was else "from nothing"
     least = "" if change.fails else ", at least (some sizes are unknown)"
-    return f"peak memory {share} ({_apart(was, now, _size)}{least})"
+    return f"peak memory {share} ({_distinct(was, now, _size)}{least})"
 
 
 _WORDED: dict[str, Callable[[LockChange], str]] = {
@@ -217,7 +217,7 @@ def _letters(kind: object) -> int:
 
 def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
     """Return rows (name, text) on the contents of a lock."""
-    graph = _of(snapshot)
+    graph = _optimised_graph(snapshot)
     plain = snapshot.levels["disable"]
     rows = [
         ("lock", path),
@@ -257,7 +257,7 @@ def _plan(snapshot: Snapshot) -> str:
     return "default settings" if said == "default" else said
 
 
-def _of(snapshot: Snapshot) -> GraphSnapshot:
+def _optimised_graph(snapshot: Snapshot) -> GraphSnapshot:
     return {**snapshot.levels, **snapshot.hardware.levels}[snapshot.run.level]
 
 
@@ -277,7 +277,7 @@ def plural(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
-def _moved(count: object) -> str:
+def _count_words(count: object) -> str:
     """Return the number of inserted or removed nodes in words: "2 inserted", "1 removed", "as many"."""
     assert isinstance(count, int)
     return f"{abs(count)} {'removed' if count < 0 else 'inserted'}" if count else "as many"
@@ -285,7 +285,9 @@ def _moved(count: object) -> str:
 
 def _counts(counts: dict[str, int], signed: bool = False) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = ", ".join(f"{short(name)} {_moved(count) if signed else count}" for name, count in ordered[:8])
+    shown = ", ".join(
+        f"{short(name)} {_count_words(count) if signed else count}" for name, count in ordered[:8]
+    )
     return shown + (f" and {len(ordered) - 8} more kinds" if len(ordered) > 8 else "")
 
 
@@ -294,7 +296,7 @@ def _signed(was: object, now: object) -> str:
     return f"{now - was:+d} node{'' if abs(now - was) == 1 else 's'}"
 
 
-def _apart(was: object, now: object, text: Callable[[object, int], str]) -> str:
+def _distinct(was: object, now: object, text: Callable[[object, int], str]) -> str:
     """Format both values with three digits, or with as many as show their difference: "1.02 -> 1.03"."""
     pairs = ((text(was, digits), text(now, digits)) for digits in range(3, 18))
     before, after = next((pair for pair in pairs if pair[0] != pair[1]), (was, now))
@@ -365,7 +367,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
 
 def _locked(snapshot: Snapshot) -> str:
     """Return one sentence on the locked graph and outputs, and on the ONNX Runtime build."""
-    count = plural(_of(snapshot).nodes, "node")
+    count = plural(_optimised_graph(snapshot).nodes, "node")
     outputs = plural(len(snapshot.run.outputs), "output")
     what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"
     return f"locked: {what}, with {_build(snapshot)}"

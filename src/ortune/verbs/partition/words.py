@@ -69,7 +69,7 @@ def headline(providers: Sequence[ProviderPartition]) -> str:
     state = best_state(first)
     if not state.regions:
         return f"no node is supported by {' or '.join(NAMES[row.provider] for row in providers)}"
-    text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_taken(state)}{how(state)}"
+    text = f"{_verdict(first, state)}: {NAMES[first.provider]} {_support(state)}{how(state)}"
     rest = [f"{NAMES[provider.provider]} {_short(best_state(provider))}" for provider in others[:MOST_NAMED]]
     more = [f"{len(others) - MOST_NAMED} more below"] if len(others) > MOST_NAMED else []
     return "; ".join([text, ", ".join([*rest, *more])]) if rest else text
@@ -102,7 +102,7 @@ def _shown(provider: ProviderPartition) -> PartitionState:
     return next((s for s in provider.states if s.name == "fixed-shapes"), provider.states[0])
 
 
-def _taken(state: PartitionState) -> str:
+def _support(state: PartitionState) -> str:
     if not state.regions:
         return "supports no node"
     return f"supports {percent(state.work_ratio, 0)} of the work in {_counted(state.regions, 'region')}"

@@ -63,7 +63,9 @@ def methods_worth_testing(
     others = [plan for plan in proposed if is_of_other_tool(plan)]
     proposed = [plan for plan in proposed if plan not in others]
     forms = _forms(proposed, model, host)
-    singles = [_with(plan, unsaturated(plan.rewrites[-1], model, host)) for plan in _singles(proposed)]
+    singles = [
+        _with_last_rewrite(plan, unsaturated(plan.rewrites[-1], model, host)) for plan in _singles(proposed)
+    ]
     products = [form for form in forms if form.rewrites[-1].params.get("operators") == "products"]
     of_weights = [form for form in forms if form.rewrites[-1].name == WEIGHTS]
     varied = [*_first_of_each(forms), *products[:1], *of_weights[1:]]
@@ -97,7 +99,7 @@ def _first_of_each(plans: Sequence[Plan]) -> list[Plan]:
     return list(first.values())
 
 
-def _with(plan: Plan, spec: RewriteSpec) -> Plan:
+def _with_last_rewrite(plan: Plan, spec: RewriteSpec) -> Plan:
     """Return the plan with its last rewrite replaced."""
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec))
 

@@ -87,7 +87,7 @@ class OtherProviders:
             if static is not None
             for file in _of_its_kind(static, provider.target)
         ]
-        return [*self._given(first), *self._precision.whole_models(own)]
+        return [*self._whole_models(first), *self._precision.whole_models(own)]
 
     def more(self, models: Sequence[QuantizedModel], methods: Sequence[Plan]) -> list[QuantizedModel]:
         """Test further files on the other providers, from the fastest within the tolerance, and return those that run.
@@ -109,7 +109,7 @@ class OtherProviders:
         given = [model for model in right if _file(model.plan) not in tested][:MOST_MORE]
         known = {provider.plan(model.plan).id for model in given for provider in self._providers}
         return [
-            *self._given(given),
+            *self._whole_models(given),
             *self._precision.whole_models([plan for plan in others if plan.id not in known]),
         ]
 
@@ -148,7 +148,7 @@ class OtherProviders:
         self.absent[name] = EMULATED
         return True
 
-    def _given(self, files: Sequence[QuantizedModel]) -> list[QuantizedModel]:
+    def _whole_models(self, files: Sequence[QuantizedModel]) -> list[QuantizedModel]:
         kept = {provider.plan(model.plan).id: model.kept for model in files for provider in self._providers}
         plans = [provider.plan(model.plan) for model in files for provider in self._providers]
         return [replace(model, kept=kept[model.plan.id]) for model in self._precision.whole_models(plans)]

@@ -53,7 +53,7 @@ def models_by_error(result: QuantizeResult) -> Table:
             size(row.size_bytes) if row.size_bytes is not None else "",
             *(_start(row, result) if over_providers else []),
         ]
-        rows.append([*cells, ", ".join(_said(row, result))])
+        rows.append([*cells, ", ".join(_remarks(row, result))])
     return table(columns, rows, notes=[f"{SPEED_UP}; {ERROR}"] if len(rows) > 1 else [], dense=True)
 
 
@@ -70,7 +70,7 @@ def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
     return [peak, duration(figures.load_ns)]
 
 
-def _said(row: FrontRow, result: QuantizeResult) -> list[str]:
+def _remarks(row: FrontRow, result: QuantizeResult) -> list[str]:
     """Return remarks on a row, such as "winner", the exceeded limit, "Pareto-optimal" or "not confirmed"."""
     compared = any(map(is_confirmed, result.front))
     # Without fresh blocks there is no winner.
@@ -192,10 +192,10 @@ def _needs_package(row: FrontRow) -> bool:
 
 def method_name(plan: Plan) -> str:
     """Return the method of a model as text: all its rewrites, the layers left in float, and the provider."""
-    return model(Plan(rewrites=plan.rewrites, **_where(plan)))
+    return model(Plan(rewrites=plan.rewrites, **_plan_arguments(plan)))
 
 
-def _where(plan: Plan) -> dict[str, Any]:
+def _plan_arguments(plan: Plan) -> dict[str, Any]:
     """Return the providers and settings of a plan as keyword arguments for ``Plan``; {} on the CPU provider."""
     return {"providers": plan.providers, "settings": plan.settings} if plan.providers else {}
 

@@ -95,11 +95,11 @@ def headline(result: QuantizeResult) -> str:
         after, before = metric_words.values(result, row.outputs)
         error += f", {metric_words.name(result)} {after} (float: {before})"
     return heads.headline(
-        comparison.verdict, figure, error, sections.layers_in_float(row), _where(row), unsure
+        comparison.verdict, figure, error, sections.layers_in_float(row), _on_provider(row), unsure
     )
 
 
-def _where(row: FrontRow) -> str:
+def _on_provider(row: FrontRow) -> str:
     """Return "on PROVIDER" for a row; "" for the CPU provider."""
     return f"on {short_name(row.plan.provider_names[0])}" if row.plan.providers else ""
 

@@ -34,14 +34,14 @@ def headline(result: SkeletonResult) -> str:
         return f"{what}; unconfirmed: it could not be profiled together with the original"
     if _too_busy(result.profile) and result.places_before == result.places_after and result.profile.placed:
         return f"{what}: findings and nodes match the original; the machine was too busy to compare where the time goes"
-    return f"{what}; it differs from the original in {_where(result)}"
+    return f"{what}; it differs from the original in {_changed_parts(result)}"
 
 
 def _too_busy(profile: SkeletonProfile) -> bool:
     return not profile.alike and profile.again_ratio >= BUSY
 
 
-def _where(result: SkeletonResult) -> str:
+def _changed_parts(result: SkeletonResult) -> str:
     profile = result.profile
     parts = [
         *(["findings"] if result.places_before != result.places_after else []),

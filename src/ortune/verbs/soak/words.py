@@ -181,7 +181,8 @@ def document(envelope: Envelope[SoakResult]) -> Document:
     if result.forecast is not None:
         blocks.append(Line(f"{forecast(result.forecast)} at {_per_s(result.calls_per_s)}", "bad"))
     rows = [
-        (size_row.size, f"{size_row.calls:,}", _raised(size_row.raised_bytes)) for size_row in result.sizes
+        (size_row.size, f"{size_row.calls:,}", _size_or_nothing(size_row.raised_bytes))
+        for size_row in result.sizes
     ]
     sizes = [Column("size", "text"), Column("calls"), Column("memory added")]
     return Document(
@@ -259,9 +260,9 @@ def _nodes(result: SoakResult) -> Table:
     rows = [
         (
             shorten(node.name, 60),
-            _raised(node.output_bytes),
-            _raised(node.temporary_bytes),
-            _raised(node.initializer_bytes),
+            _size_or_nothing(node.output_bytes),
+            _size_or_nothing(node.temporary_bytes),
+            _size_or_nothing(node.initializer_bytes),
         )
         for node in result.nodes
         if node.output_bytes or node.temporary_bytes
@@ -270,7 +271,7 @@ def _nodes(result: SoakResult) -> Table:
     return table(columns, rows, title=title)
 
 
-def _raised(n_bytes: float) -> str:
+def _size_or_nothing(n_bytes: float) -> str:
     return size(n_bytes) if n_bytes else "nothing"
 
 
@@ -295,17 +296,17 @@ def _page_parts(result: SoakResult) -> Iterator[tuple[str, str]]:
     if not own or own[-1].heap_bytes is None:
         return
     first, last = own[0], own[-1]
-    yield "JavaScript heap", f"{_from(first.heap_bytes, last.heap_bytes)}, without garbage"
-    yield "WebAssembly memory", _from(first.wasm_bytes, last.wasm_bytes)
+    yield "JavaScript heap", f"{_growth(first.heap_bytes, last.heap_bytes)}, without garbage"
+    yield "WebAssembly memory", _growth(first.wasm_bytes, last.wasm_bytes)
     if last.gpu_bytes:
         buffers = counted(last.gpu_buffers or 0, "buffer")
         yield (
             "GPU buffers",
-            f"{_from(first.gpu_bytes, last.gpu_bytes)}; {buffers}, {first.gpu_buffers or 0} after the first call",
+            f"{_growth(first.gpu_bytes, last.gpu_bytes)}; {buffers}, {first.gpu_buffers or 0} after the first call",
         )
 
 
-def _from(first: int | None, last: int | None) -> str:
+def _growth(first: int | None, last: int | None) -> str:
     return f"{size(last or 0)}, {size(first or 0)} after the first call"
 
 

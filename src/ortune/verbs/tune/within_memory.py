@@ -117,7 +117,7 @@ def in_rows(run: Measuring) -> list[Plan]:
 
 def _find(run: Tuning, limit_bytes: int) -> WithinMemory:
     baseline, current = run.baseline, run.search.current
-    first = _seen(run, baseline.side.plan, _trial(run, "default", baseline.side.plan))
+    first = _memory_try(run, baseline.side.plan, _trial(run, "default", baseline.side.plan))
     if first.peak_bytes is None:
         raise MeasurementError(
             first.failed or "this system does not report the memory of a process",
@@ -126,7 +126,7 @@ def _find(run: Tuning, limit_bytes: int) -> WithinMemory:
         )
     now = None
     if current not in (None, baseline.side.plan):
-        now = _seen(run, current, _trial(run, "current", current))
+        now = _memory_try(run, current, _trial(run, "current", current))
     found = WithinMemory(limit_bytes=limit_bytes, default=first, current=now)
     if found.holds(first):
         return found
@@ -161,13 +161,13 @@ def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
     for change in [*proposals(baseline, allow), *rewritten(run, allow, pace)]:
         whole = with_change(plan, change, Plan())
         if whole is not None and whole != plan and pace.begins(change.describe()):
-            tried.append(_seen(run, whole, _trial(run, f"less-{len(tried)}", whole)))
+            tried.append(_memory_try(run, whole, _trial(run, f"less-{len(tried)}", whole)))
     together = plan
     for each in sorted(tried, key=lambda each: each.peak_bytes or 0):
         if not each.failed and (each.peak_bytes or 0) < LESS * (first.peak_bytes or 0):
             together = with_change(together, each.plan, Plan(settings=together.settings)) or together
     if together not in (plan, *(each.plan for each in tried)) and pace.begins(together.describe()):
-        tried.append(_seen(run, together, _trial(run, "less-together", together)))
+        tried.append(_memory_try(run, together, _trial(run, "less-together", together)))
     run.record_skipped(pace, WITHIN_MEMORY_SHARE)
     return tried
 
@@ -187,7 +187,7 @@ def _trial(run: Tuning, name: str, plan: Plan) -> Outcome | str:
     return outcome
 
 
-def _seen(run: Tuning, plan: Plan, outcome: Outcome | str) -> MemoryTry:
+def _memory_try(run: Tuning, plan: Plan, outcome: Outcome | str) -> MemoryTry:
     if isinstance(outcome, str):
         return MemoryTry(plan=plan, failed=outcome)
     if not isinstance(outcome, Measured):

@@ -106,7 +106,7 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
     return rows
 
 
-def _standing(candidate: Candidate) -> str:
+def _status_words(candidate: Candidate) -> str:
     """Return the status of a configuration that was measured but not confirmed, as text."""
     if candidate.reason != "guard":
         return "exploratory, unconfirmed"
@@ -125,7 +125,7 @@ def explored(result: TuneResult) -> Table:
             c.plan.describe(),
             times(1 / (c.ratio or 1.0)) if c.n_blocks > 1 else "",
             str(c.n_blocks),
-            _standing(c),
+            _status_words(c),
         )
         for c in ran[:EXPLORED]
     ]

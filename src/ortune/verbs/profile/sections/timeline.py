@@ -52,7 +52,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         path = result.exports.get(kind, "")
         rows.append((tool, f"{shows}: {path}" if path else shows))
         missing += [] if path else ["--export", f"{kind}={file}"]
-    again = _again(envelope) if missing else []
+    again = _command(envelope) if missing else []
     return [
         *_chart(result.timeline),
         Pairs(rows=rows),
@@ -60,7 +60,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     ]
 
 
-def _again(envelope: Envelope[ProfileResult]) -> list[str]:
+def _command(envelope: Envelope[ProfileResult]) -> list[str]:
     """Return the command that reads the trace again or profiles again; [] if it cannot be reconstructed."""
     result = envelope.result
     if result.trace.path:
@@ -76,7 +76,7 @@ def _chart(timeline: Timeline | None) -> list[Block]:
     threads = [track for track in timeline.tracks if track.lane != "runs"][:MOST_TRACKS]
     if not threads or last <= first:
         return []
-    tracks = [list(_drawn(track, columns, first, last)) for track in threads]
+    tracks = [list(_merged(track, columns, first, last)) for track in threads]
     hues = _hues(timeline, tracks)
     marks = [
         Box(
@@ -132,7 +132,7 @@ def _last_run(timeline: Timeline, columns: Sequence[Sequence[int]]) -> tuple[flo
     return float(min(starts, default=0)), float(max(ends, default=0))
 
 
-def _drawn(
+def _merged(
     track: TimelineTrack, columns: Sequence[Sequence[int]], first: float, last: float
 ) -> Iterator[Execution]:
     """Yield the executions of a track between two times, with adjacent short executions merged."""

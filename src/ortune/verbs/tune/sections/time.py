@@ -27,11 +27,11 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Return one bar of categories per side, and a table of the main nodes; [] without a profile."""
     result = envelope.result
     if result.why is not None:
-        return _both(result, result.why)
+        return _two_columns(result, result.why)
     return _default(result.default_profile) if result.default_profile is not None else []
 
 
-def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
+def _two_columns(result: TuneResult, change: ProfileDifference) -> list[Block]:
     unit = difference_tables.unit(change)
     rows = [row for row in change.categories if row.a_ns or row.b_ns]
     whole = max(change.a_wall_ns, change.b_wall_ns)
