@@ -260,10 +260,7 @@ def document(envelope: Envelope[BenchResult]) -> Document:
                 if not finding_words.about_measurement(f)
             ),
             Pairs(
-                rows=[
-                    *_transfer(result),
-                    *([("with", _plan_words(result))] if result.side.plan != Plan() else []),
-                ]
+                rows=[*_transfer(result), *([("with", _plan(result))] if result.side.plan != Plan() else [])]
             ),
             *checks((), None, result.findings, *result.remarks, failed),
             Code(title="next", lines=_next(envelope), commands=True),
@@ -278,7 +275,7 @@ def _transfer(result: BenchResult) -> list[tuple[str, str]]:
     return [] if emulated else transfer_words.included([result.side.plan])
 
 
-def _plan_words(result: BenchResult) -> str:
+def _plan(result: BenchResult) -> str:
     """Return the plan in words, with how each setting was verified."""
     read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
     node = [result.side.runtime.build] if result.side.plan.is_node else []

@@ -161,7 +161,7 @@ def _weights_words(change: LockChange) -> str:
 
 
 def _inserted_words(change: LockChange) -> str:
-    return f"{short(change.name)}, compared with the export: {_count_words(change.was)} -> {_count_words(change.now)}"
+    return f"{short(change.name)}, compared with the export: {_count(change.was)} -> {_count(change.now)}"
 
 
 def _figure_words(change: LockChange) -> str:
@@ -277,7 +277,7 @@ def plural(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
-def _count_words(count: object) -> str:
+def _count(count: object) -> str:
     """Return the number of inserted or removed nodes in words: "2 inserted", "1 removed", "as many"."""
     assert isinstance(count, int)
     return f"{abs(count)} {'removed' if count < 0 else 'inserted'}" if count else "as many"
@@ -285,9 +285,7 @@ def _count_words(count: object) -> str:
 
 def _counts(counts: dict[str, int], signed: bool = False) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = ", ".join(
-        f"{short(name)} {_count_words(count) if signed else count}" for name, count in ordered[:8]
-    )
+    shown = ", ".join(f"{short(name)} {_count(count) if signed else count}" for name, count in ordered[:8])
     return shown + (f" and {len(ordered) - 8} more kinds" if len(ordered) > 8 else "")
 
 
