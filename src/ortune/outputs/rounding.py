@@ -27,7 +27,7 @@ results equally far from the reference are sqrt(2) times as far apart, and in on
 would let a smaller change by the optimizer excuse a wrong scale.
 """
 DOUBTED = 0.1
-"""Fraction of the limit for equality above which the difference must not be far larger than the effect of rounding."""
+"""Fraction of the limit for equality; larger differences are compared with the effect of rounding alone."""
 NEARLY = 0.1
 STEPPED = 0.04
 """Fraction of the elements of a directly quantized input that are moved by a grid step. Two correct computations of a

@@ -50,7 +50,7 @@ class InAPod(Message, frozen=True, kw_only=True):
 
 
 class Unmet(Message, frozen=True, kw_only=True):
-    """A setting of a plan lacks other settings that it needs."""
+    """A setting of a plan needs other settings that the plan lacks."""
 
     setting: str
     missing: tuple[str, ...]
@@ -77,18 +77,18 @@ class Resumed(Message, frozen=True, kw_only=True):
 
 
 class NotStored(Message, frozen=True, kw_only=True):
-    """Results cannot be stored; ``where`` and ``what`` are those of the error."""
+    """Results cannot be stored; ``where`` and ``what`` are from the error."""
 
     where: str
     what: str
 
 
 class Quiet(Message, frozen=True, kw_only=True):
-    """The state of a wait for a quiet machine.
+    """State of the wait for a quiet machine.
 
     Attributes:
-        state: Whether the wait goes on, ended with a quiet machine, or ended with a busy one.
-        seconds: Seconds left if it goes on; otherwise the seconds that it took.
+        state: Whether the wait continues, ended with a quiet machine, or ended with a busy one.
+        seconds: Seconds left if it continues; otherwise its duration.
         used_cpus: CPUs that other programs use, of ``cpus``.
     """
 
@@ -128,18 +128,18 @@ class NotEvaluated(Message, frozen=True, kw_only=True):
 
 
 class LevelsNotCompared(Message, frozen=True, kw_only=True):
-    """Outputs with and without graph optimisation were not compared, which needs this much more time."""
+    """Outputs with and without graph optimisation were not compared, because that needs a longer budget."""
 
     needed_s: float
 
 
 class NotLocated(Message, frozen=True, kw_only=True):
-    """There is no time to locate the first node with wrong or non-finite values.
+    """The budget is too short to locate the first node with wrong or non-finite values.
 
     Attributes:
         kind: The kind of values.
         side: The name of the side, if there are several.
-        needed_s: Seconds that it takes.
+        needed_s: Seconds that the search takes.
     """
 
     kind: Literal["wrong", "non-finite"]
@@ -175,14 +175,14 @@ class ExcludedOutputs(Message, frozen=True, kw_only=True):
 
 
 class Download(Message, frozen=True, kw_only=True):
-    """The download of a page, which is part of the time to its first result."""
+    """Size and duration of a page's download, which is part of the time to its first result."""
 
     n_bytes: int
     n_ns: int
 
 
 class PlannedBlocks(Message, frozen=True, kw_only=True):
-    """The number of blocks that fit in the budget, and the trials of each."""
+    """The number of blocks that fit in the budget, and the number of trials per block."""
 
     n_blocks: int
     n_arms: int
@@ -190,20 +190,20 @@ class PlannedBlocks(Message, frozen=True, kw_only=True):
 
 
 class CalibrationBlock(Message, frozen=True, kw_only=True):
-    """A block of the calibration ended; ``number`` counts from one."""
+    """End of a calibration block; ``number`` counts from one."""
 
     number: int
 
 
 class ComparisonBlock(Message, frozen=True, kw_only=True):
-    """A block of a comparison ended, of at most ``most`` if that is known."""
+    """End of a comparison block; ``most`` is the maximum number of blocks, if known."""
 
     number: int
     most: int | None
 
 
 class AwakeTrials(Message, frozen=True, kw_only=True):
-    """Waiting trials used CPU time during the turns of others, as a share of one CPU."""
+    """Waiting trials used CPU time during the turns of other trials; the figure is a fraction of one CPU."""
 
     share_ratio: float
 
@@ -276,7 +276,7 @@ class FailedControls(Message, frozen=True, kw_only=True):
 
 
 class RaceBlock(Message, frozen=True, kw_only=True):
-    """A block of the race ended; ``ranked`` is the number of plans that are still compared, 0 before the first."""
+    """End of a block of the race; ``ranked`` is the number of remaining plans, 0 before the first ranking."""
 
     ranked: int
     plans: int
@@ -300,13 +300,13 @@ class Leader(Message, frozen=True, kw_only=True):
 
 
 class ConfirmingBest(Message, frozen=True, kw_only=True):
-    """The best plan so far is confirmed after a stop was requested, which takes about this long."""
+    """Start of the best plan's confirmation after a stop request, with its approximate duration."""
 
     seconds: float
 
 
 class Confirming(Message, frozen=True, kw_only=True):
-    """A plan is confirmed on fresh blocks."""
+    """Start of a plan's confirmation on fresh blocks."""
 
     n_blocks: int
     plan: str
@@ -316,7 +316,7 @@ class Confirming(Message, frozen=True, kw_only=True):
 
 
 class ObservingValues(Message, frozen=True, kw_only=True):
-    """The values of a model are read, part by part.
+    """Start of reading a part of a model's intermediate values.
 
     Attributes:
         side: The name of the side.
@@ -332,25 +332,25 @@ class ObservingValues(Message, frozen=True, kw_only=True):
 
 
 class CountingKernels(Message, frozen=True, kw_only=True):
-    """The GPU kernels of a side are counted."""
+    """Start of counting the GPU kernels of a side."""
 
     side: str
 
 
 class ProfilingProcess(Message, frozen=True, kw_only=True):
-    """A process is profiled, of at most ``most``; ``number`` counts from one."""
+    """Start of a profiled process; ``number`` counts from one, ``most`` is the maximum number of processes."""
 
     number: int
     most: int
 
 
 class MeasuringPeaks(Message, frozen=True, kw_only=True):
-    """The peaks of the machine are measured.
+    """Start of measuring the machine's peaks.
 
     Attributes:
         threads: The numbers of threads.
-        usual_s: Usual seconds.
-        most_s: Maximum seconds next to other programs.
+        usual_s: Usual duration in seconds.
+        most_s: Maximum duration in seconds if other programs use the machine.
     """
 
     threads: tuple[int, ...]
@@ -359,19 +359,19 @@ class MeasuringPeaks(Message, frozen=True, kw_only=True):
 
 
 class PeaksNotStored(Message, frozen=True, kw_only=True):
-    """The peaks are not stored; ``path`` cannot be written because of ``why``, or is "" without a home folder."""
+    """The peaks cannot be stored in ``path`` because of ``why``; without a home folder, ``path`` is ""."""
 
     path: str
     why: str
 
 
 class SkippedInputs(Message, frozen=True, kw_only=True):
-    """Sets of inputs are not usable for calibration.
+    """Some sets of inputs are not usable for calibration.
 
     Attributes:
-        n_skipped: Number of these, of ``n_sets``.
+        n_skipped: Number of unusable sets, of ``n_sets``.
         n_sets: Number of sets.
-        first: The problem with the first of these inputs.
+        first: The problem with the first unusable set.
     """
 
     n_skipped: int
@@ -380,6 +380,6 @@ class SkippedInputs(Message, frozen=True, kw_only=True):
 
 
 class TestingModels(Message, frozen=True, kw_only=True):
-    """Models with lower precision are tested."""
+    """Start of the tests of models with lower precision."""
 
     n_models: int

@@ -79,7 +79,7 @@ def extended(
 
 
 class _Run:
-    """One bench of a recording."""
+    """The plays of one recording, and the figures from them."""
 
     def __init__(self, options: Options, opened: Experiment, application: Application) -> None:
         self.options, self.opened, self.application = options, opened, application
