@@ -1,4 +1,4 @@
-"""The base class of records."""
+"""Base class of records, reading of records from JSON, and the version of the worker protocol."""
 
 from __future__ import annotations
 

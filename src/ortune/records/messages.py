@@ -19,7 +19,7 @@ RemarkCode = Literal[
 
 
 class Message(Record, frozen=True, kw_only=True):
-    """A message of the core; text from elsewhere, such as a verb's or an error's, is passed as it is."""
+    """A progress message of the core; texts from elsewhere, such as from a verb, are passed as plain strings."""
 
 
 class Remark(Message, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ class ModelInfo(Record, frozen=True, kw_only=True):
 
 
 class NodeCost(Record, frozen=True, kw_only=True):
-    """The work of one execution of a node with known input shapes; ``model.cost`` defines what is counted.
+    """The work of one execution of a node with known input shapes; ``ortune.graph.cost`` defines the counting.
 
     Attributes:
         name: The node's name; "" if it has none.

@@ -154,7 +154,7 @@ class PageFile(Record, frozen=True, kw_only=True):
 
 
 class WatchedPage(Record, frozen=True, kw_only=True):
-    """A page that was observed.
+    """A page whose use of onnxruntime-web was observed.
 
     Attributes:
         url: The URL as given.

@@ -126,6 +126,12 @@ class RecordedSession(Record, frozen=True, kw_only=True):
         threads: Number of threads that it started; None if unknown.
         thread_cpus: CPUs that each of these threads may use.
         options: Settings that the program passed; None if it passed none.
+        used: Settings that the session has.
+        providers: Providers that the program requested; None if it named none.
+        providers_used: Providers that the session has.
+        config_from_model: Whether it was created with ORT_LOAD_CONFIG_FROM_MODEL, which discards all options.
+        inherited: For a session that existed before a fork, its ``id`` in the parent; 0 for all others.
+        inherited_threads: Number of threads that it had in the parent.
     """
 
     id: int

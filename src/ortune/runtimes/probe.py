@@ -50,7 +50,7 @@ class Wheel(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class RemoteHost(Record, frozen=True, kw_only=True):
-    """The machine of a remote interpreter, as the arguments of ``platform.remote_host``."""
+    """The machine of a remote interpreter, as the arguments of ``platform.remote_machine.remote_host``."""
 
     texts: dict[str, str]
     system: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One number of the table.
+    """One limit on the time of a step, as a row of the table in the documentation.
 
     Attributes:
         name: Name of the phase.

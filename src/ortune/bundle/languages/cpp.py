@@ -1,4 +1,4 @@
-"""``load.cpp``: for ``onnxruntime_cxx_api.h``, C++17."""
+"""``load.cpp``: loading code in C++17 for ``onnxruntime_cxx_api.h``."""
 
 from __future__ import annotations
 

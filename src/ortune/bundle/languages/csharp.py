@@ -1,4 +1,4 @@
-"""``Load.cs``: for ``Microsoft.ML.OnnxRuntime``, C# 8 or later."""
+"""``Load.cs``: loading code in C# 8 or later for ``Microsoft.ML.OnnxRuntime``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Load.java``: for ``com.microsoft.onnxruntime:onnxruntime``, Java 11 or later."""
+"""``Load.java``: loading code in Java 11 or later for ``com.microsoft.onnxruntime:onnxruntime``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``load.mjs``: for onnxruntime-node 1.20 and later."""
+"""``load.mjs``: loading code for onnxruntime-node 1.20 and later."""
 
 from __future__ import annotations
 

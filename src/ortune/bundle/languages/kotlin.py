@@ -1,4 +1,4 @@
-"""``Load.kt``: for ``com.microsoft.onnxruntime:onnxruntime`` and ``onnxruntime-android``."""
+"""``Load.kt``: loading code for ``com.microsoft.onnxruntime:onnxruntime`` and ``onnxruntime-android``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``load.py``: needs only onnxruntime, and runs under any Python that onnxruntime supports."""
+"""``load.py``: loading code that needs only onnxruntime, and runs under any Python that onnxruntime supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``load.rs``: for one release of the crate ``ort``, in which all names that the code uses exist."""
+"""``load.rs``: loading code for one release of the crate ``ort``, in which all names that the code uses exist."""
 
 from __future__ import annotations
 

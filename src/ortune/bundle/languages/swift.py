@@ -1,4 +1,4 @@
-"""``load.swift``: for the package ``onnxruntime-swift-package-manager`` (module ``OnnxRuntimeBindings``)."""
+"""``load.swift``: loading code for ``onnxruntime-swift-package-manager`` (module ``OnnxRuntimeBindings``)."""
 
 from __future__ import annotations
 
