@@ -31,7 +31,7 @@ def read_json(text: bytes, kind: type[Kind]) -> Kind:
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """Base class of records."""
+    """Base class of records: a frozen struct whose ``repr`` shows only fields that differ from their defaults."""
 
     def __repr__(self) -> str:
         """Return one line with the fields that differ from their defaults; long and nested values are abbreviated."""
