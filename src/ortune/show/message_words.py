@@ -1,4 +1,4 @@
-"""The words of the core's messages, for progress, notes and the answer."""
+"""Sentences for the messages of the core, used in progress, notes and answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REMARKS: dict[RemarkCode, str] = {
 
 
 def text(message: Message | str) -> str:
-    """Return a message in words; a text as it is."""
+    """Return the text of a message; strings are returned unchanged."""
     return message if isinstance(message, str) else _words(message)
 
 
