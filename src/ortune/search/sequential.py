@@ -135,7 +135,7 @@ class Sequential(Schedule):
         return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
 
     def _too_dear(self, n_blocks: int) -> bool:
-        """Return whether the blocks of an exact test exceed the budget if they include controls, even at the lowest cost."""
+        """Return whether the blocks of an exact test with controls exceed the budget, even at the lowest cost."""
         # ``block_ns`` is scaled to two trials, so half of it is one arm.
         arms = 1 + len(self.state.live) + len(CONTROLS)
         return (self._least - n_blocks) * min(self.state.block_ns, default=0.0) * arms / 2 > self.left.ns
