@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ortune.inputs.played import IDLE_NS, ReplayPart, batched, scripts_of
 from ortune.records import (
     Arrival,
@@ -32,14 +34,18 @@ def call(key: int, start: int, took: int = 5, thread: int = 0) -> Arrival:
 
 
 def played(
-    sessions: list[RecordedSession], *arrivals: list[Arrival], most_ms: float = 1e9, open_loop: bool = False
+    sessions: list[RecordedSession],
+    *arrivals: list[Arrival],
+    most_ms: float = 1e9,
+    open_loop: bool = False,
+    **more: Any,
 ) -> ReplayPart:
     recording = Recording(
         processes=tuple(RecordedProcess(pid=i, arrivals=tuple(own)) for i, own in enumerate(arrivals)),
         sessions=tuple(sessions),
         models=(RecordedModel(sha256="aa" * 32), RecordedModel(sha256="bb" * 32)),
     )
-    return scripts_of(recording, frozenset({0}), most_ms * MS, open_loop=open_loop)
+    return scripts_of(recording, frozenset({0}), most_ms * MS, open_loop=open_loop, **more)
 
 
 def steps(found: ReplayPart, process: int = 0) -> list[tuple[int, str, int, float]]:
@@ -52,9 +58,68 @@ def test_a_call_follows_the_step_before_it_in_its_thread_after_the_recorded_gap(
     assert (found.calls, found.span_ns) == (3, 35 * MS)
 
 
-def test_an_open_loop_counts_from_the_start() -> None:
+def test_an_open_loop_counts_from_the_first_call_of_sessions_that_exist() -> None:
     found = played([session(1, 1, start=100)], [call(1, 113), call(1, 120)], open_loop=True)
-    assert steps(found) == [(0, "create", 0, 0), (0, "call", 0, 13), (0, "call", 0, 20)]
+    assert steps(found) == [(0, "call", 0, 0), (0, "call", 0, 7)]
+    assert found.scripts[0].before == {0} and found.span_ns == 12 * MS
+
+
+def test_sessions_of_an_open_loop_are_created_where_the_program_creates_them_again_and_again() -> None:
+    # The first session is released before the last call, the second is created after the first call.
+    found = played(
+        [session(1, 1, end_ns=20 * MS), session(2, 2, start=25)], [call(1, 15), call(2, 40)], open_loop=True
+    )
+    assert steps(found) == [
+        (0, "create", 0, 0),
+        (0, "call", 0, 15),
+        (0, "close", 0, 20),
+        (0, "create", 1, 25),
+        (0, "call", 1, 40),
+    ]
+    assert found.scripts[0].before == frozenset()
+
+
+def test_an_open_loop_leaves_out_the_release_at_the_end_and_keeps_sessions_without_calls() -> None:
+    found = played([session(1, 1, end_ns=90 * MS), session(2)], [call(1, 15)], open_loop=True)
+    assert steps(found) == [(0, "call", 0, 0)]
+    assert found.scripts[0].before == {0, 1} and found.scripts[0].sessions == (0, 1)
+
+
+def test_a_number_of_calls_ends_a_part() -> None:
+    arrivals = [call(1, 20 + 10 * i) for i in range(5)]
+    found = played([session(1, 1)], arrivals, open_loop=True, most_calls=3.9)
+    assert (found.calls, found.turns) == (3, 1)
+    assert played([session(1, 1)], arrivals, open_loop=True, most_calls=0.9).calls == 0
+
+
+def test_a_short_recording_is_repeated_with_its_pattern() -> None:
+    found = played([session(1, 1)], [call(1, 20), call(1, 40)], open_loop=True, least_calls=5, most_calls=5)
+    assert (found.calls, found.turns, found.of_calls) == (5, 3, 10)
+    # Between two turns is the mean gap between calls.
+    assert [at for _, _, _, at in steps(found)] == [0, 20, 40, 60, 80]
+    assert found.scripts[0].sessions == (0,)
+
+
+def test_a_repeated_recording_creates_again_what_it_released_and_keeps_what_it_kept() -> None:
+    sessions = [session(1, 1, end_ns=30 * MS), session(2, 2, start=35, end_ns=99 * MS)]
+    found = played(sessions, [call(1, 20), call(2, 50)], open_loop=True, least_calls=4)
+    assert [(do, place) for _, do, place, _ in steps(found)] == [
+        ("create", 0), ("call", 0), ("close", 0), ("create", 1), ("call", 1),
+        ("create", 2), ("call", 2), ("close", 2), ("call", 1),
+    ]  # fmt: skip
+    assert found.scripts[0].sessions == (0, 1, 0)
+
+
+def test_a_recording_without_calls_is_not_repeated() -> None:
+    found = played([session(1, 1)], [], open_loop=True, least_calls=5)
+    assert (found.calls, found.turns, found.span_ns) == (0, 1, 0)
+
+
+def test_calls_whose_inputs_cannot_be_made_are_left_out_of_the_times() -> None:
+    own = RecordedSession(id=1, model=0, process=0, creation_ns=10 * MS, calls=(calls(1), calls(2, n=4)))
+    found = played([own], [call(1, 20), call(2, 30), call(1, 40)], feeds={(0, (("x", (1, 3)),), 0)})
+    assert [at for _, do, _, at in steps(found) if do == "call"] == [10, 15]
+    assert found.calls == 2
 
 
 def test_only_what_is_idle_in_all_processes_is_shortened() -> None:

@@ -52,6 +52,15 @@ def test_recorded_arrivals_keep_their_pattern_at_another_rate() -> None:
     assert arrivals.scaled((), 1) == () and arrivals.scaled((7,), 1) == (7,)
 
 
+def test_recorded_calls_get_drawn_times_or_keep_theirs() -> None:
+    recorded = (0, 10 * MS, 40 * MS)
+    assert arrivals.RecordedArrivals(kind="recorded", rate_per_s=None).starts(recorded, (1,)) == recorded
+    faster = arrivals.RecordedArrivals(kind="recorded", rate_per_s=100)
+    assert faster.starts(recorded, (1,)) == (0, 5 * MS, 20 * MS)
+    drawn = arrivals.RecordedArrivals(kind="poisson", rate_per_s=100)
+    assert drawn.starts(recorded, (1, 2)) == arrivals.schedule("poisson", 100, 3, (1, 2))
+
+
 def load(
     latency: list[int], waited: list[int], late: list[int], busy_ns: int, callers: int = 1
 ) -> arrivals.ArrivalLoad:

@@ -23,6 +23,35 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(folder / "m.onnx", model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"))
 
 
+class FakeClock:
+    """A clock that moves only by sleeping, which ends late, and by calls."""
+
+    def __init__(self, late_ns: int = 0) -> None:
+        self.t, self.cpu, self.late_ns = 0, 0, late_ns
+
+    def now_ns(self) -> int:
+        return self.t
+
+    def thread_cpu_ns(self) -> int:
+        return self.cpu
+
+    def sleep_ns(self, ns: int) -> None:
+        self.t += ns + self.late_ns
+        self.cpu += 1000
+
+
+class TimedPlayer(Player):
+    """Its creations take 50 ms and its calls 4 ms of a fake clock."""
+
+    def create(self, number: int) -> None:
+        super().create(number)
+        self.clock.t += 50 * MS
+
+    def call(self, number: int, feed: int) -> None:
+        super().call(number, feed)
+        self.clock.t += 4 * MS
+
+
 def player(model: Path, steps: list[list[Any]], shared: tuple[str, ...] = ("",), **more: Any) -> Player:
     applied = {"channel": "session_option", "key": "intra_op_num_threads", "value": 1, "knob": "intra"}
     session = {"model": str(model), "applied": [applied], "providers": []}
@@ -34,6 +63,8 @@ def player(model: Path, steps: list[list[Any]], shared: tuple[str, ...] = ("",),
         "open_loop": more.get("open_loop", False),
         "outputs_path": more.get("outputs", ""),
     }
+    if "clock" in more:
+        return TimedPlayer(onnxruntime, request, more["clock"])
     return Player(onnxruntime, request)
 
 
@@ -87,6 +118,52 @@ def test_calls_of_an_open_loop_count_from_their_time(model: Path) -> None:
     steps = [[0, "create", 0, -1, 0], [0, "call", 0, 0, 1]]
     done = player(model, steps, open_loop=True).play()
     assert done["waited_ns"][1] > 0
+
+
+def open_loop(model: Path, steps: list[list[Any]], late_ns: int = 0, **more: Any) -> dict[str, Any]:
+    clock = FakeClock(late_ns)
+    return player(model, steps, open_loop=True, clock=clock, **more).play()
+
+
+def test_a_call_that_finds_its_thread_busy_counts_from_its_intended_start(model: Path) -> None:
+    done = open_loop(model, [[0, "call", 0, 0, at * MS] for at in (0, 1, 20)], before=True)
+    assert done["took_ns"] == [4 * MS] * 3
+    assert done["waited_ns"] == [0, 3 * MS, 0] and done["late_ns"] == [0, 0, 0]
+    assert done["own_cpu_ns"] == 2000  # of two sleeps, not of the calls
+
+
+def test_a_late_start_of_a_free_thread_is_that_of_the_generator(model: Path) -> None:
+    steps = [[0, "call", 0, 0, at * MS] for at in (0, 5, 20)]
+    done = open_loop(model, steps, late_ns=2 * MS, before=True)
+    assert done["late_ns"] == [2 * MS, 0, 2 * MS] and done["waited_ns"] == [0, 1 * MS, 0]
+
+
+def test_the_creation_of_a_session_delays_its_calls_and_is_no_lateness_of_the_generator(model: Path) -> None:
+    created = open_loop(model, [[0, "create", 0, -1, 0], [0, "call", 0, 0, 10 * MS]])
+    assert created["took_ns"] == [50 * MS, 4 * MS]
+    assert created["waited_ns"] == [0, 40 * MS] and created["late_ns"] == [0, 0]
+
+
+def test_a_call_waits_for_the_session_of_another_thread_before_it_is_late(model: Path) -> None:
+    # The call is due at once, and the session is created 3 ms later in another thread.
+    steps = [[1, "call", 0, 0, 0], [0, "create", 0, -1, 3 * MS]]
+    done = player(model, steps, open_loop=True).play()
+    assert done["waited_ns"][0] >= 3 * MS > done["late_ns"][0]
+
+
+def test_sessions_that_exist_are_called_once_with_each_input_before_an_open_loop(model: Path) -> None:
+    clock = FakeClock()
+    steps = [[0, "call", 0, 0, 0], [0, "call", 0, 0, 0], [0, "create", 1, -1, 0], [0, "call", 1, 0, 0]]
+    warm = player(model, steps, ("", ""), open_loop=True, clock=clock)
+    warm.create(0)
+    began = clock.t
+    warm.warm_up()
+    assert clock.t - began == 4 * MS  # one call of the session that exists
+    closed = player(model, steps, ("", ""), clock=clock)
+    closed.create(0)
+    began = clock.t
+    closed.warm_up()
+    assert clock.t == began
 
 
 def test_an_error_in_one_thread_ends_all(model: Path, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ stopped by then, and nothing else happens in ONNX Runtime. All other times keep 
 from __future__ import annotations
 
 import bisect
+import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ortune.inputs.recording_file import Shapes, counted_values, shapes_of
@@ -17,6 +18,8 @@ from ortune.records import PlayedStep, RecordedProcess, RecordedSession, Recordi
 IDLE_NS = 100_000_000
 _LIST = "list of "
 """Prefix of the recorded type of an input that was a Python list."""
+FeedKey = tuple[int, Shapes, int]
+"""Model, shapes, and number of the recorded values: the key of the input values of a call."""
 BURST_NS = 1_000_000
 """Maximum gap between two calls of a thread that could be joined into one call."""
 MOST_BATCH = 8
@@ -43,7 +46,7 @@ class Feed:
     batch: int = 1
 
     @property
-    def values(self) -> tuple[int, Shapes, int]:
+    def values(self) -> FeedKey:
         """The key of the input values."""
         return self.model, self.shapes, self.number
 
@@ -55,6 +58,7 @@ class Script:
     Attributes:
         process: Index of the process in the recording.
         sessions: Indices of the process's sessions in the recording; steps refer to sessions by position in this tuple.
+            A session that is created again has an entry for each time.
         before: Positions of the sessions that existed when the script began.
         feeds: Inputs of the process's calls; steps refer to feeds by position.
         steps: The steps, by start time.
@@ -73,10 +77,13 @@ class ReplayPart:
 
     Attributes:
         scripts: Scripts of the processes that create or call sessions.
-        span_ns: Time from the first step to the end of the last step, as recorded but with shortened idle time.
+        span_ns: Time from the first step to the end of the last step, as recorded but with shortened idle time, or as
+            scheduled by ``retimed``.
         cut_ns: Idle time that was removed.
         calls, of_calls: Number of replayed calls, and number of recorded calls.
         without_shapes: Number of calls that are omitted because their shapes are unknown.
+        turns: Number of turns of a recording that is repeated, of which the last may be incomplete.
+        rate_per_s: Calls per second, on average, if calls start at given times; None otherwise, and for a single call.
     """
 
     scripts: tuple[Script, ...]
@@ -85,16 +92,25 @@ class ReplayPart:
     calls: int
     of_calls: int
     without_shapes: int = 0
+    turns: int = 1
+    rate_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
+    """A step at its recorded time, or with ``do`` "exist" the creation of a session that exists before the steps."""
+
     start_ns: int
     end_ns: int
     thread: int
     do: str
     session: int
     feed: Feed | None = None
+    turn: int = 0
+
+    def at(self, start_ns: int, turn: int = 0) -> _Event:
+        """Return the same step at another time, in the first or another turn of a repeated recording."""
+        return replace(self, start_ns=start_ns, end_ns=start_ns + self.end_ns - self.start_ns, turn=turn)
 
 
 class _Warp:
@@ -118,46 +134,112 @@ class _Warp:
 
 
 def scripts_of(
-    recording: Recording, models: frozenset[int], most_ns: float, *, open_loop: bool = False
+    recording: Recording,
+    models: frozenset[int],
+    most_ns: float,
+    *,
+    open_loop: bool = False,
+    most_calls: float = math.inf,
+    least_calls: int = 0,
+    feeds: Container[FeedKey] | None = None,
 ) -> ReplayPart:
     """Return the steps of an application's processes, beginning with the application's first session.
+
+    In an open loop, sessions that a process created before its first call and kept until its last call exist from the
+    beginning, since their creation is not part of the load.
 
     Args:
         recording: The recording.
         models: Indices of the models that can be opened; sessions of other models are omitted.
         most_ns: Recorded time to replay, without idle time.
         open_loop: Whether calls start at their recorded times instead of after a gap.
+        most_calls: Maximum number of calls to replay.
+        least_calls: Number of calls up to which the recording is repeated if it has fewer.
+        feeds: Keys of the inputs that can be replayed; calls with other inputs are omitted. None for all.
     """
     events, without_shapes = {}, 0
     for number, process in enumerate(recording.processes):
-        events[number], missing = _events(recording, number, process, models)
+        own, missing = _events(recording, number, process, models, feeds)
+        events[number] = _with_existing(own) if open_loop else own
         without_shapes += missing
-    every = [event for own in events.values() for event in own]
-    warp = _Warp(every)
-    first_ns = min((event.start_ns for event in every), default=0)
-    end_ns = warp.at(first_ns) + most_ns
-    played = {
-        number: [event for event in own if warp.at(event.start_ns) < end_ns] for number, own in events.items()
-    }
+    warp = _Warp(event for own in events.values() for event in own if event.do != "exist")
+    events = {number: [event.at(warp.at(event.start_ns)) for event in own] for number, own in events.items()}
+    n_calls = len(_starts(events, "call"))
+    turns = max(1, math.ceil(least_calls / n_calls)) if n_calls else 1
+    if turns > 1:
+        events = _repeated(events, turns)
+    first_ns = min(_starts(events, "call", "create"), default=0)
+    end_ns, starts_ns = first_ns + most_ns, _starts(events, "call")
+    if most_calls < len(starts_ns):
+        end_ns = min(end_ns, starts_ns[int(most_calls)])
+    played = {number: [event for event in own if event.start_ns < end_ns] for number, own in events.items()}
     scripts = tuple(
-        _script(recording, number, own, warp, warp.at(first_ns), open_loop=open_loop)
+        _script(number, own, first_ns, open_loop=open_loop)
         for number, own in played.items()
         if any(event.do != "close" for event in own)
     )
     kept = [event for own in played.values() for event in own]
-    last_ns = max((warp.at(event.start_ns) + event.end_ns - event.start_ns for event in kept), default=0)
+    last_ns = max((event.end_ns for event in kept if event.do != "exist"), default=0)
     return ReplayPart(
         scripts=scripts,
-        span_ns=max(0, last_ns - warp.at(first_ns)),
+        span_ns=max(0, last_ns - first_ns),
         cut_ns=warp.cuts[-1] if warp.cuts else 0,
         calls=sum(event.do == "call" for event in kept),
         of_calls=sum(session.n_calls for session in recording.sessions),
         without_shapes=without_shapes,
+        turns=turns,
     )
 
 
+def _starts(events: Mapping[int, Sequence[_Event]], *do: str) -> list[int]:
+    """Return the start times of some kinds of steps of all processes, in ascending order."""
+    return sorted(event.start_ns for own in events.values() for event in own if event.do in do)
+
+
+def _released(events: Sequence[_Event]) -> set[int]:
+    """Return the sessions of a process that were released before its last call began."""
+    last_ns = max((event.start_ns for event in events if event.do == "call"), default=-math.inf)
+    return {event.session for event in events if event.do == "close" and event.start_ns <= last_ns}
+
+
+def _with_existing(events: Sequence[_Event]) -> list[_Event]:
+    """Return the events of a process in which sessions exist that were created before all calls and kept for them."""
+    first_ns = min((event.start_ns for event in events if event.do == "call"), default=math.inf)
+    early = {event.session for event in events if event.do == "create" and event.start_ns < first_ns}
+    kept = early - _released(events)
+    return [
+        replace(event, do="exist") if event.do == "create" and event.session in kept else event
+        for event in events
+        if event.do != "close" or event.session not in kept
+    ]
+
+
+def _repeated(events: Mapping[int, Sequence[_Event]], turns: int) -> dict[int, list[_Event]]:
+    """Return the events of a recording that is repeated.
+
+    Sessions that were created and released are created and released in each turn; the others stay.
+    """
+    calls_ns, all_ns = _starts(events, "call"), _starts(events, "call", "create", "close")
+    gap_ns = (calls_ns[-1] - calls_ns[0]) // max(1, len(calls_ns) - 1)
+    period_ns = all_ns[-1] - all_ns[0] + max(1, gap_ns)
+    found: dict[int, list[_Event]] = {}
+    for number, own in events.items():
+        again = _released(own) & {event.session for event in own if event.do == "create"}
+        found[number] = [
+            event.at(event.start_ns + turn * period_ns, turn if event.session in again else 0)
+            for turn in range(turns)
+            for event in own
+            if event.session in again or event.do == "call" or (event.do != "close" and turn == 0)
+        ]
+    return found
+
+
 def _events(
-    recording: Recording, number: int, process: RecordedProcess, models: frozenset[int]
+    recording: Recording,
+    number: int,
+    process: RecordedProcess,
+    models: frozenset[int],
+    feeds: Container[FeedKey] | None,
 ) -> tuple[list[_Event], int]:
     """Return the events of a process by start time, and the number of calls with unknown shapes."""
     own = [
@@ -192,6 +274,8 @@ def _events(
             tuple(value.name for value in calls.inputs if value.dtype.startswith(_LIST)),
             2 * calls.not_contiguous > calls.inspected,
         )
+        if feeds is not None and feed.values not in feeds:
+            continue
         event = _Event(call.start_ns, call.start_ns + call.took_ns, call.thread, "call", index, feed)
         events.append(event)
         if index not in last or event.start_ns > last[index].start_ns:
@@ -209,38 +293,31 @@ def _is_created(session: RecordedSession) -> bool:
     return not session.inherited and session.creation_ns > 0
 
 
-def _script(
-    recording: Recording,
-    number: int,
-    events: Sequence[_Event],
-    warp: _Warp,
-    first_ns: int,
-    *,
-    open_loop: bool,
-) -> Script:
-    sessions = sorted({event.session for event in events})
+def _script(number: int, events: Sequence[_Event], first_ns: int, *, open_loop: bool) -> Script:
+    sessions = sorted({(event.turn, event.session) for event in events})
+    created = {(event.turn, event.session) for event in events if event.do == "create"}
     feeds = sorted({event.feed for event in events if event.feed is not None})
     place = {session: index for index, session in enumerate(sessions)}
     steps: list[PlayedStep] = []
     before_ns: dict[int, int] = {}
     for event in events:
-        start_ns = warp.at(event.start_ns)
+        if event.do == "exist":
+            continue
         since_ns = first_ns if open_loop else before_ns.get(event.thread, first_ns)
         steps.append(
             PlayedStep(
                 thread=event.thread,
                 do=event.do,  # type: ignore[arg-type]
-                session=place[event.session],
+                session=place[event.turn, event.session],
                 feed=feeds.index(event.feed) if event.feed is not None else -1,
-                at_ns=max(0, start_ns - since_ns),
+                at_ns=max(0, event.start_ns - since_ns),
             )
         )
-        before_ns[event.thread] = start_ns + event.end_ns - event.start_ns
-    before = frozenset(place[session] for session in sessions if not _is_created(recording.sessions[session]))
+        before_ns[event.thread] = event.end_ns
     return Script(
         process=number,
-        sessions=tuple(sessions),
-        before=before,
+        sessions=tuple(session for _, session in sessions),
+        before=frozenset(place[session] for session in sessions if session not in created),
         feeds=tuple(feeds),
         steps=tuple(steps),
     )

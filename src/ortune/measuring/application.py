@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,18 +16,18 @@ from ortune import targets
 from ortune.catalogue.providers import CPU, REMOTE, find
 from ortune.errors import InputError, UsageError
 from ortune.inputs import recorded, recording_file
-from ortune.inputs.played import Feed, ReplayPart, Script, batched, scripts_of
-from ortune.inputs.recording_file import Shapes, case_name, value_name
+from ortune.inputs.played import Feed, FeedKey, ReplayPart, Script, batched, scripts_of
+from ortune.inputs.recording_file import case_name, value_name
+from ortune.inputs.retimed import retimed
 from ortune.measuring import recorded_settings
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
+from ortune.measuring.play_totals import PlayTrial, totals
 from ortune.measuring.recorded_models import find_models, has_free_batch, has_threads
 from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.records import (
     Applied,
-    AppPlay,
     FeedRef,
-    PlayDone,
     PlayedFeed,
     PlayedSession,
     PlayRequest,
@@ -37,12 +38,16 @@ from ortune.records import (
     Value,
 )
 from ortune.runtimes import node
+from ortune.stats.arrivals import RECORDED as ARRIVALS_RECORDED
+from ortune.stats.arrivals import RecordedArrivals
 from ortune.targets.playing import play
 from ortune.targets.task import Limits
 
 RECORDED = "recorded"
 MOST_SHAPES = 64
 """Maximum number of input shapes per model, since a replay generates and checks inputs for each."""
+REPEATED_CALLS = 1000
+"""Number of calls up to which a recording is repeated at a given rate, since a queue and a p99 need many calls."""
 MOST_PROCESSES, MOST_THREADS = 64, 512
 """Maximum number of processes and threads of a play, since a recording may be from a larger machine."""
 FIRST_SHARE = 0.2
@@ -87,22 +92,6 @@ class Variant:
         return " ".join(map(str, parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlayTimes:
-    """Times of one play: each session creation and each call, by the model's index."""
-
-    created_ns: dict[int, list[int]]
-    called_ns: dict[int, list[int]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlayTrial:
-    """The totals of one play, and its times by model."""
-
-    play: AppPlay
-    details: PlayTimes
-
-
 class Application:
     """A recorded application with the model files that are needed to replay it.
 
@@ -110,10 +99,17 @@ class Application:
         recording: The recording.
         paths: Files of the models that were found, keyed by the model's index in the recording.
         missing: Names of the models that were not found, whose sessions are skipped.
+        arrivals: Start times of calls; None if each call follows the previous one of its thread after its gap.
     """
 
     def __init__(
-        self, opened: Experiment, recording: Recording, *, where: Path, models: Sequence[Path]
+        self,
+        opened: Experiment,
+        recording: Recording,
+        *,
+        where: Path,
+        models: Sequence[Path],
+        arrivals: RecordedArrivals | None = None,
     ) -> None:
         """Find the models of a recording.
 
@@ -122,6 +118,7 @@ class Application:
             recording: The recording.
             where: File of the recording, for errors.
             models: Files and folders in which to search for models that are not at their recorded path.
+            arrivals: Start times of calls; None for the recorded gaps.
 
         Raises:
             InputError: None of the called models was found.
@@ -130,8 +127,8 @@ class Application:
         self.paths = find_models(recording, models)
         self.sides: dict[int, ResolvedSide] = {}
         self.bases: dict[int, Measuring] = {}
-        self.refs: dict[tuple[int, Shapes, int], FeedRef] = {}
-        self.open_loop = False
+        self.refs: dict[FeedKey, FeedRef] = {}
+        self.arrivals = arrivals
         self._plays = 0
         used = {session.model for session in recording.sessions if session.n_calls}
         self.missing = [
@@ -213,17 +210,26 @@ class Application:
                             if ref is not None:
                                 self.refs[index, shapes, number] = ref
 
-    def script(self, most_ns: float, *, open_loop: bool = False) -> ReplayPart:
-        """Return the part of the recording to play.
+    def script(self, most_ns: float) -> ReplayPart:
+        """Return the part of the recording to play, with its recorded times.
 
         Args:
-            most_ns: Recorded time to play, without idle time.
-            open_loop: Whether calls start at their recorded times instead of after a gap.
+            most_ns: Time of a play: recorded time without idle time, or at the rate of ``arrivals``.
 
         Raises:
             InputError: The recording has too many processes or threads.
         """
-        played = scripts_of(self.recording, frozenset(self.bases), most_ns, open_loop=open_loop)
+        rate_per_s = None if self.arrivals is None else self.arrivals.rate_per_s
+        most_calls = math.inf if rate_per_s is None else most_ns * rate_per_s / 1e9
+        played = scripts_of(
+            self.recording,
+            frozenset(self.bases),
+            most_ns if rate_per_s is None else math.inf,
+            open_loop=self.arrivals is not None,
+            most_calls=most_calls,
+            least_calls=0 if rate_per_s is None else math.ceil(min(most_calls, REPEATED_CALLS)),
+            feeds=self.refs,
+        )
         threads = sum(len({step.thread for step in script.steps}) for script in played.scripts)
         if len(played.scripts) > MOST_PROCESSES or threads > MOST_THREADS:
             raise InputError(
@@ -231,17 +237,21 @@ class Application:
                 where=str(self.where),
                 do=f"record at most {MOST_PROCESSES} processes and {MOST_THREADS} threads that call a session",
             )
-        self.open_loop = open_loop
-        scripts = tuple(
-            replace(
-                script,
-                steps=tuple(
-                    s for s in script.steps if s.do != "call" or script.feeds[s.feed].values in self.refs
-                ),
-            )
-            for script in played.scripts
-        )
-        return replace(played, scripts=scripts)
+        return played
+
+    def timed(self, played: ReplayPart, number: int) -> ReplayPart:
+        """Return a part with the start times of calls for one play; without ``arrivals``, the same part.
+
+        Args:
+            played: The part, of ``script``.
+            number: Number of the play; each play has its own random times, and equal numbers have equal times.
+        """
+        arrivals = self.arrivals
+        if arrivals is None:
+            return played
+        starts = partial(arrivals.starts, seed=(self.opened.terms.feeds.seed, number))
+        timed = retimed(played, starts, arrivals.rate_per_s)
+        return timed if arrivals.kind == ARRIVALS_RECORDED else replace(timed, cut_ns=0)
 
     def play(
         self, played: ReplayPart, variant: Variant, outputs: Path | None = None
@@ -272,7 +282,8 @@ class Application:
             shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(ended, tuple):
             return ended
-        return totals(variant.name, played.scripts, ended, self.recording.sessions, open_loop=self.open_loop)
+        open_loop = self.arrivals is not None
+        return totals(variant.name, played, ended, self.recording.sessions, open_loop=open_loop)
 
     def variables(self, script: Script, variant: Variant) -> tuple[Applied, ...]:
         """Return the environment variables of one process."""
@@ -292,7 +303,7 @@ class Application:
                 recording.processes[script.process], os.sched_getaffinity(0)
             ),
             seed=self.opened.terms.feeds.seed,
-            open_loop=self.open_loop,
+            open_loop=self.arrivals is not None,
             outputs_path=outputs,
         )
 
@@ -327,47 +338,3 @@ class Application:
             shared=repr(asked) if variant.share and on_cpu and not session.inherited else "",
             before=before,
         )
-
-
-def totals(
-    name: str,
-    scripts: Sequence[Script],
-    ended: Sequence[PlayDone],
-    sessions: Sequence[RecordedSession],
-    *,
-    open_loop: bool,
-) -> PlayTrial:
-    """Return the totals of a play over all processes, and its times by model."""
-    created: dict[int, list[int]] = {}
-    called: dict[int, list[int]] = {}
-    in_ort_ns = creating_ns = 0
-    late: list[int] = []
-    for script, done in zip(scripts, ended, strict=True):
-        for step, took_ns, waited_ns, late_ns in zip(
-            script.steps, done.took_ns, done.waited_ns, done.late_ns, strict=True
-        ):
-            model = sessions[script.sessions[step.session]].model
-            in_ort_ns += took_ns
-            if step.do == "create":
-                created.setdefault(model, []).append(took_ns)
-                creating_ns += took_ns
-            elif step.do == "call":
-                # From the intended start, which exists in an open loop only: otherwise nothing waits for a late caller.
-                called.setdefault(model, []).append(took_ns + waited_ns + late_ns * open_loop)
-        late += done.late_ns
-    peaks = [done.peak_bytes for done in ended]
-    threads = [done.most_threads for done in ended]
-    return PlayTrial(
-        play=AppPlay(
-            variant=name,
-            wall_ns=max(done.wall_ns for done in ended),
-            in_ort_ns=in_ort_ns,
-            creating_ns=creating_ns,
-            cpu_ns=sum(done.cpu_ns for done in ended),
-            own_cpu_ns=sum(done.own_cpu_ns for done in ended),
-            late_ns=math.fsum(late) / len(late) if late else 0.0,
-            peak_bytes=None if None in peaks else sum(peak or 0 for peak in peaks),
-            most_threads=None if None in threads else sum(number or 0 for number in threads),
-        ),
-        details=PlayTimes(created_ns=created, called_ns=called),
-    )

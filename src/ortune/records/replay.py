@@ -63,7 +63,8 @@ class PlayRequest(Record, frozen=True, kw_only=True):
     """Request to a process that replays calls, the first line on its stdin.
 
     Attributes:
-        open_loop: Whether steps start at their times even if earlier steps take long.
+        open_loop: Whether steps start at their times even if earlier steps take long. Sessions from before are then
+            called once with each of their inputs before the replay.
         outputs_path: Folder for the outputs of the first call with each of the inputs; "" keeps none.
     """
 
@@ -82,7 +83,7 @@ class PlayDone(Record, frozen=True, kw_only=True, tag="play-done", tag_field="me
 
     Attributes:
         took_ns: Time of each step, in the order of the request.
-        waited_ns: With ``open_loop``, time that each step waited for the previous one in its thread.
+        waited_ns: With ``open_loop``, time that each step waited for the previous one in its thread or for its session.
         late_ns: Delay of each step's start although its thread was free and its session existed.
         wall_ns, cpu_ns: Wall time and CPU time from the start to the end of the last step.
         own_cpu_ns: CPU time of its threads outside of the steps.

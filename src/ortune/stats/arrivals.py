@@ -20,6 +20,9 @@ LATE_SHARE = 0.1
 FULL_SHARE = 0.95
 """Maximum fraction of the callers' time that the rate requires inside calls; above it, the queue keeps growing."""
 
+RECORDED = "recorded"
+"""The kind of arrivals at recorded times, besides the kinds of ``schedule``."""
+
 Verdict = Literal["measured", "generator", "overloaded"]
 
 
@@ -71,6 +74,27 @@ def scaled(starts_ns: Sequence[int], rate_per_s: float) -> tuple[int, ...]:
         return tuple(starts_ns)
     factor = (len(starts_ns) - 1) * 1e9 / rate_per_s / span_ns
     return tuple(round((start - starts_ns[0]) * factor) for start in starts_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedArrivals:
+    """New start times for recorded calls.
+
+    Attributes:
+        kind: "recorded", which keeps the pattern of the recorded times, or a kind of ``schedule``.
+        rate_per_s: Calls per second, on average; None for recorded calls at their recorded times.
+    """
+
+    kind: str
+    rate_per_s: float | None
+
+    def starts(self, recorded_ns: Sequence[int], seed: Sequence[int]) -> tuple[int, ...]:
+        """Return a start time for each recorded start time, in the same order."""
+        if self.rate_per_s is None:
+            return tuple(recorded_ns)
+        if self.kind == RECORDED:
+            return scaled(recorded_ns, self.rate_per_s)
+        return schedule(self.kind, self.rate_per_s, len(recorded_ns), seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from ortune.records import (
     Recording,
 )
 from ortune.runtimes import node
+from ortune.verbs._app_bench import words as app_words
 from ortune.verbs._app_bench.result import AppBenchResult
 from within import program
 
@@ -92,6 +93,79 @@ def test_sessions_threads_and_processes_are_played(folder: Path, tmp_path: Path)
     code, out, said = program(["report", result.session, "--store", str(tmp_path / "store")])
     assert code == 0, said
     facts(out, "app.workload", "7 calls", "time in ONNX Runtime")
+
+
+@pytest.fixture(scope="module")
+def at_a_rate(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[AppBenchResult, str]:
+    """Of three plays at 2000 calls a second, and the text of ``ortune report``."""
+    store = str(tmp_path_factory.mktemp("store"))
+    words = ("--rate", "2000/s", "--processes", "3", "--budget", "8s", "--json", "--store", store)
+    code, out, said = program(["bench", str(folder / "app.workload"), *words])
+    assert code == 0, said
+    facts(said, "2000/s", "poisson")
+    result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
+    code, text, said = program(["report", result.session, "--store", store, "--verbose"])
+    assert code == 0, said
+    return result, text
+
+
+def test_a_recording_is_repeated_at_a_given_rate(at_a_rate: tuple[AppBenchResult, str]) -> None:
+    result, text = at_a_rate
+    assert (result.arrival, result.rate_per_s) == ("poisson", 2000)
+    assert result.played.open_loop and result.played.of_calls == 7
+    # Up to a thousand calls, in whole turns, if a quarter of the budget that is left has time for them.
+    calls = result.played.calls
+    assert calls == 1001
+    (row,) = result.rows
+    assert row.calls == calls
+    # The first process releases two sessions before its last call, and keeps the third one. That of the second
+    # process exists from the beginning.
+    assert row.sessions == 2 * 143 + 1
+    assert result.played.sessions == row.sessions + 1
+    assert all(play.wall_ns > 0.8 * 1e9 * calls / 2000 for play in result.plays)
+    assert [tail.made for tail in result.tails] == [3 * calls] * 3
+    assert result.load is not None and result.latency_ns is not None
+    facts(text, "7", "2000/s", "started late", "offered load", "generator")
+
+
+def test_each_play_has_times_of_its_own(at_a_rate: tuple[AppBenchResult, str]) -> None:
+    result, _ = at_a_rate
+    # Calls take microseconds, so the time of a play is that of its random schedule.
+    assert len({play.wall_ns // (10 * MS) for play in result.plays}) > 1
+
+
+def test_no_latency_of_a_recording_is_shown_if_the_generator_or_the_rate_decides_it(
+    at_a_rate: tuple[AppBenchResult, str],
+) -> None:
+    """Words alone: whether a machine is late or overloaded is no test's to arrange."""
+    result, _ = at_a_rate
+    assert result.load is not None
+    load = msgspec.structs.replace(result.load, late_ns=2.0 * MS, late_share=0.3, served_per_s=31.0)
+    said = {}
+    for verdict in ("measured", "generator", "overloaded"):
+        changed = msgspec.structs.replace(result, verdict=verdict, load=load)
+        changed = msgspec.structs.replace(changed, headline=app_words.headline(changed))
+        said[verdict] = changed.headline, {name for name, _, _ in app_words.figures(changed)}
+    facts(said["measured"][0], "p50", "2000/s")
+    facts(said["generator"][0], "no answer", "2000/s", "30 %")
+    facts(said["overloaded"][0], "cannot serve 2000/s", "31")
+    assert {"p50", "p99"} <= said["measured"][1]
+    for verdict in ("generator", "overloaded"):
+        assert {"p50", "p99"}.isdisjoint(said[verdict][1]) and "offered load" in said[verdict][1]
+    assert "time in ONNX Runtime" not in said["generator"][1]
+
+
+def test_recorded_arrivals_are_played_once_at_their_times_or_at_a_rate(folder: Path, tmp_path: Path) -> None:
+    words = ("bench", str(folder / "app.workload"), "--arrival", "recorded", "--processes", "2", "--json")
+    rates = []
+    for rate in ((), ("--rate", "70/s", "--budget", "5s")):
+        code, out, said = program([*words, *rate, "--store", str(tmp_path / "store")])
+        assert code == 0, said
+        result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
+        assert result.arrival == "recorded" and result.played.open_loop
+        rates.append((result.rate_per_s, result.played.calls == 7))
+    # Seven calls within 30 ms as recorded.
+    assert rates == [(pytest.approx(200), True), (70, False)]
 
 
 def test_a_model_elsewhere_is_found_by_its_content(folder: Path, tmp_path: Path) -> None:
@@ -174,7 +248,7 @@ def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(folder: Pat
 
 
 @pytest.mark.parametrize(
-    "words", [("--callers", "2"), ("--rate", "5/s"), ("--arrival", "constant"), ("--set", "spin=0")]
+    "words", [("--callers", "2"), ("--arrival", "constant"), ("--rate", "fast"), ("--set", "spin=0")]
 )
 def test_options_of_one_model_do_not_apply(words: tuple[str, ...], folder: Path) -> None:
     code, _, said = program(["bench", str(folder / "app.workload"), *words])

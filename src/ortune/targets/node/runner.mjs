@@ -448,6 +448,9 @@ const play = async () => {
   const sessions = [], kept = new Map(), base = status("VmRSS");
   const create = async (number) => { sessions[number] = await ort.InferenceSession.create(asked[number].model, options[number]); };
   for (const [number, { before }] of asked.entries()) if (before) await create(number);
+  // In an open loop they are called once with each of their inputs, since a first call takes longer.
+  const pairs = new Set(request.open_loop ? steps.filter(([, does, number]) => does === "call" && sessions[number]).map(([, , number, feed]) => `${number} ${feed}`) : []);
+  for (const [number, feed] of [...pairs].map((pair) => pair.split(" "))) await sessions[number].run(feeds[feed]);
   send("loaded", { load_ns: 0 });
   await next();
   phase = "running";

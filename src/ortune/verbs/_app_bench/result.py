@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from ortune.records import AppPlay, Estimate, Runtime
+from ortune.records import AppPlay, Estimate, Runtime, TailEstimate
 from ortune.records.base import Record
+from ortune.stats.arrivals import Verdict
+from ortune.verbs._shared.load_figures import LoadFigures
 
 
 class PlayedPart(Record, frozen=True, kw_only=True):
@@ -14,9 +14,9 @@ class PlayedPart(Record, frozen=True, kw_only=True):
     Attributes:
         processes, sessions: Number of processes, and of the sessions that they create.
         calls, of_calls: Number of played calls, and of recorded calls.
-        span_ns: Recorded time, without idle time.
+        span_ns: Recorded time, without idle time; with a given rate, the time that the calls take at this rate.
         cut_ns: Idle time that was left out.
-        open_loop: Whether calls start at their recorded times; otherwise each waits for the previous one and its gap.
+        open_loop: Whether calls start at given times; otherwise each waits for the previous one and its gap.
     """
 
     processes: int
@@ -36,7 +36,7 @@ class AppModelRow(Record, frozen=True, kw_only=True):
         sha256: Hash of the file.
         sessions: Sessions created in a play; ``calls`` is the number of calls in a play.
         create_ns: Time to create a session: the median over plays of each play's median. None if none was created.
-        call_ns: Time of a call, likewise; with recorded arrivals, from the intended start.
+        call_ns: Time of a call, likewise; from the intended start if calls start at given times.
         call_p95_ns: The 95th percentile, likewise.
     """
 
@@ -61,7 +61,15 @@ class AppBenchResult(Record, frozen=True, kw_only=True):
         late_ns: Mean delay of the start of a step.
         late_share: The delay as a fraction of the delay plus the mean time of a step.
         own_cpu_share: Fraction of the CPU time that the replay itself used.
-        verdict: "measured", or "generator" if calls of an open loop started too late.
+        arrival: When calls start: constant, poisson, gamma:CV or recorded; "" if each follows the one before it.
+        rate_per_s: Mean rate of all calls at given times; None for others, and for a single call.
+        load: The load of calls at given times, the median over plays; each thread is a caller, and shares of the
+            callers' time are those of the busiest thread. None for others.
+        latency_ns: Latency of the calls of all models from their intended starts: the median over plays of each play's
+            median. None without given times.
+        tails: Quantiles of this latency over the calls of all plays.
+        verdict: "measured"; "generator" if calls at given times started too late, so there is no latency; "overloaded"
+            if the queue grew for as long as the load lasted, so latencies depend on its duration.
         rows: One row for each model.
         plays: The totals of each play, in order.
     """
@@ -79,7 +87,12 @@ class AppBenchResult(Record, frozen=True, kw_only=True):
     late_ns: float = 0.0
     late_share: float = 0.0
     own_cpu_share: float = 0.0
-    verdict: Literal["measured", "generator"] = "measured"
+    arrival: str = ""
+    rate_per_s: float | None = None
+    load: LoadFigures | None = None
+    latency_ns: Estimate | None = None
+    tails: tuple[TailEstimate, ...] = ()
+    verdict: Verdict = "measured"
     rows: tuple[AppModelRow, ...] = ()
     plays: tuple[AppPlay, ...] = ()
     notes: tuple[str, ...] = ()

@@ -9,17 +9,19 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ortune.errors import Interrupted, MeasurementError, UsageError
+from ortune.errors import Interrupted, MeasurementError
 from ortune.inputs.played import ReplayPart
 from ortune.measuring.application import RECORDED, Application, PlayTrial, Variant
 from ortune.measuring.opening import Experiment
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Recording, TrialError
-from ortune.stats.arrivals import LATE_SHARE
+from ortune.stats.arrivals import RecordedArrivals, verdict
 from ortune.verbs._app_bench import words
 from ortune.verbs._app_bench.result import AppBenchResult, AppModelRow, PlayedPart
 from ortune.verbs._shared.applications import application_of, require_applicable
-from ortune.verbs._shared.estimates import typical
+from ortune.verbs._shared.arrival_options import arrivals_of
+from ortune.verbs._shared.estimates import tail, typical
+from ortune.verbs._shared.load_figures import figures_of, median_of
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.bench.options import Options
@@ -27,6 +29,7 @@ from ortune.verbs.bench.options import Options
 PLAYS = 4
 """Number of plays that should fit in the budget, which limits the part of the recording that is played."""
 MOST_PLAYS = 100
+TAILS = (0.9, 0.95, 0.99)
 LONGER = 1.3
 """Factor by which the played part is extended, repeatedly, until it contains enough calls."""
 
@@ -37,16 +40,11 @@ def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[Ap
     Raises:
         OrtuneError: An option does not apply to a recording, or nothing could be measured.
     """
-    require_applicable(options, {"arrival", "processes"})
-    if options.rate is not None or options.arrival not in (None, "recorded"):
-        raise UsageError(
-            "a recording has its own times",
-            where="--rate, --arrival",
-            do="omit them, or pass --arrival recorded",
-        )
+    require_applicable(options, {"arrival", "rate", "processes"})
     where = Path(options.model)
     with experiment("app-bench", options, watch) as opened:
-        application = application_of(opened, options, recording)
+        arrivals = arrivals_of(options.rate, options.arrival)
+        application = application_of(opened, options, recording, arrivals=arrivals)
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
             application.find_inputs()
             run = _Run(options, opened, application)
@@ -59,8 +57,6 @@ def extended(
     most_ns: float,
     whole: ReplayPart,
     is_enough: Callable[[ReplayPart], bool],
-    *,
-    open_loop: bool = False,
 ) -> ReplayPart:
     """Return a part of a recording that plays in ``most_ns``, extended until ``is_enough`` or until no call is left.
 
@@ -69,10 +65,9 @@ def extended(
         most_ns: Preferred duration of the part, in nanoseconds.
         whole: The whole recording as one part.
         is_enough: Callback that decides whether a part is long enough.
-        open_loop: Whether calls start at their recorded times.
     """
     while True:
-        played = application.script(most_ns, open_loop=open_loop)
+        played = application.script(most_ns)
         if is_enough(played) or played.calls == whole.calls:
             return played
         most_ns *= LONGER
@@ -87,16 +82,18 @@ class _Run:
     def go(self) -> Envelope[AppBenchResult]:
         """Play the recording until the budget is spent or ``--processes`` plays are done, and return the result."""
         opened, watch = self.opened, self.opened.watch
-        open_loop = self.options.arrival == RECORDED
+        application = self.application
         most_ns = 1e9 * opened.budget.left_s / PLAYS
-        whole = self.application.script(math.inf, open_loop=open_loop)
+        whole = application.script(math.inf)
         # The first creation alone may take as long.
-        played = extended(self.application, most_ns, whole, lambda part: part.calls > 0, open_loop=open_loop)
+        recorded = extended(application, most_ns, whole, lambda part: part.calls > 0)
+        played = application.timed(recorded, 0)
         if not played.calls:
             raise MeasurementError(
                 "no call can be played", where=str(self.options.model), do="record it for longer"
             )
-        watch.say(words.plan(part(played, open_loop=False)))
+        arrival = application.arrivals.kind if application.arrivals is not None else ""
+        watch.say(words.plan(part(played, application.arrivals), arrival, played.rate_per_s))
         trials, stopped, longest_s = list[PlayTrial](), False, 0.0
         most = self.options.processes or MOST_PLAYS
         while len(trials) < most and (
@@ -104,7 +101,7 @@ class _Run:
         ):
             began_s = opened.elapsed_s
             watch.progress(f"play {len(trials) + 1}", opened.budget.spent_s, opened.budget.total_s)
-            trial = self.application.play(played, Variant(name=RECORDED))
+            trial = application.play(application.timed(recorded, len(trials)), Variant(name=RECORDED))
             if trial is None:
                 stopped = True
                 break
@@ -114,7 +111,7 @@ class _Run:
             longest_s = max(longest_s, opened.elapsed_s - began_s)
         if not trials:
             raise Interrupted(words.STOPPED)
-        result = made(self.application, played, trials, self.options.arrival == RECORDED)
+        result = made(application, played, trials)
         result = msgspec.structs.replace(
             result,
             label=Path(self.options.model).name,
@@ -139,7 +136,7 @@ def required(trial: PlayTrial | TrialError, where: str) -> PlayTrial:
     return trial
 
 
-def part(played: ReplayPart, *, open_loop: bool) -> PlayedPart:
+def part(played: ReplayPart, arrivals: RecordedArrivals | None = None) -> PlayedPart:
     """Return the counts and durations of the part of a recording that is played."""
     return PlayedPart(
         processes=len(played.scripts),
@@ -148,24 +145,24 @@ def part(played: ReplayPart, *, open_loop: bool) -> PlayedPart:
         of_calls=played.of_calls,
         span_ns=played.span_ns,
         cut_ns=played.cut_ns,
-        open_loop=open_loop,
+        open_loop=arrivals is not None,
     )
 
 
-def made(
-    application: Application, played: ReplayPart, trials: Sequence[PlayTrial], open_loop: bool
-) -> AppBenchResult:
+def made(application: Application, played: ReplayPart, trials: Sequence[PlayTrial]) -> AppBenchResult:
     """Return the result over several plays; the caller adds the label, the headline and the session."""
     plays = [trial.play for trial in trials]
     peaks = [play.peak_bytes for play in plays if play.peak_bytes is not None]
     n_steps = sum(len(script.steps) for script in played.scripts)
     late_ns = float(np.median([play.late_ns for play in plays]))
     step_ns = float(np.median([play.in_ort_ns / max(1, n_steps) for play in plays]))
-    late_share = late_ns / (late_ns + step_ns) if late_ns else 0.0
+    arrivals, loads = application.arrivals, [trial.details.load for trial in trials]
+    load = median_of([figures_of(each) for each in loads if each is not None]) if all(loads) else None
+    called = [np.concatenate([*trial.details.called_ns.values()]) for trial in trials] if load else []
     return AppBenchResult(
         label="",
         runtime=application.runtime,
-        played=part(played, open_loop=open_loop),
+        played=part(played, arrivals),
         in_ort_ns=typical([float(play.in_ort_ns) for play in plays]),
         creating_ns=typical([float(max(1, play.creating_ns)) for play in plays]),
         wall_ns=typical([float(play.wall_ns) for play in plays]),
@@ -173,9 +170,16 @@ def made(
         peak_bytes=typical([float(peak) for peak in peaks]) if len(peaks) == len(plays) else None,
         most_threads=max((play.most_threads for play in plays if play.most_threads), default=None),
         late_ns=late_ns,
-        late_share=late_share,
+        late_share=late_ns / (late_ns + step_ns) if late_ns else 0.0,
         own_cpu_share=float(np.median([play.own_cpu_ns / play.cpu_ns for play in plays])),
-        verdict="generator" if open_loop and late_share > LATE_SHARE else "measured",
+        arrival=arrivals.kind if arrivals is not None else "",
+        rate_per_s=played.rate_per_s,
+        load=load,
+        latency_ns=typical([float(np.median(each)) for each in called]) if called else None,
+        tails=tuple(tail(called, quantile) for quantile in TAILS) if called else (),
+        verdict="measured"
+        if load is None
+        else verdict(late_share=load.late_share, offered_share=load.offered_share),
         rows=tuple(_row(application, index, trials) for index in sorted(application.bases)),
         plays=tuple(plays),
         notes=(

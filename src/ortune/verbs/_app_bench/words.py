@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from ortune.inputs.played import IDLE_NS, ReplayPart
 from ortune.printable import operand
-from ortune.records import Envelope, Estimate, Recording, Runtime
+from ortune.records import Envelope, Estimate, Recording, Runtime, TailEstimate
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, stopped, table
 from ortune.show.numbers import counted, duration
 from ortune.show.stored_kind import StoredKind
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.verbs._app_bench.result import AppBenchResult, PlayedPart
-from ortune.verbs.bench.words import memory, time
+from ortune.verbs._shared import load_words
+from ortune.verbs._shared.load_figures import LoadFigures
+from ortune.verbs.bench.words import memory, tail_name, time
 
 STOPPED = "stopped before the first play was done; there is no result"
 
@@ -42,11 +44,19 @@ def missing(models: Sequence[str]) -> Iterator[str]:
         yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
 
 
-def plan(part: PlayedPart) -> str:
-    """Return a sentence that describes the part of the recording that is played."""
+def plan(part: PlayedPart, arrival: str = "", rate_per_s: float | None = None) -> str:
+    """Return a sentence that describes the part of the recording that is played.
+
+    Args:
+        part: The part.
+        arrival: The kind of arrivals; "" if each call follows the one before it.
+        rate_per_s: Mean rate of the calls; None if it is unknown.
+    """
+    at = f" at {load_words.at_rate(rate_per_s, arrival)}" if rate_per_s is not None else ""
     return (
         f"playing {counted(part.calls, 'call')} of {counted(part.sessions, 'session')} in "
-        f"{counted(part.processes, 'process', 'processes')}: {duration(part.span_ns)} as recorded"
+        f"{counted(part.processes, 'process', 'processes')}{at}: {duration(part.span_ns)}"
+        f"{'' if arrival else ' as recorded'}"
     )
 
 
@@ -55,6 +65,8 @@ def left_out(played: ReplayPart) -> Iterator[str]:
     calls = sum(step.do == "call" for script in played.scripts for step in script.steps)
     if calls < played.of_calls:
         yield f"{calls:,} of {played.of_calls:,} recorded calls are played; a longer --budget plays more"
+    if played.turns > 1:
+        yield f"the recorded calls are played {played.turns:,} times in succession, which gives the queue time to build"
     if played.without_shapes:
         yield f"{played.without_shapes:,} calls have no known shapes and are left out"
     if played.cut_ns:
@@ -73,13 +85,10 @@ def few(n: int) -> list[str]:
 
 def headline(result: AppBenchResult) -> str:
     """Return the headline: the result in one sentence."""
-    if result.verdict == "generator":
-        return (
-            f"{result.label}: no answer: calls started {duration(result.late_ns)} late on average, "
-            f"{100 * result.late_share:.0f} % of their time; use a machine with a free CPU"
-        )
-    spent, interval = time(result.in_ort_ns)
     cpu, _ = time(result.cpu_ns)
+    if result.load is not None:
+        return f"{result.label}: {_at_given_times(result, result.load, cpu)}"
+    spent, interval = time(result.in_ort_ns)
     creating = result.creating_ns.value / result.in_ort_ns.value
     share = f", {100 * creating:.0f} % of it creating sessions" if creating >= 0.01 else ""
     how = interval if result.in_ort_ns.single else f"95 % interval {interval}"
@@ -87,24 +96,31 @@ def headline(result: AppBenchResult) -> str:
     return f"{result.label}: {calls} take {spent} in ONNX Runtime ({how}){share}; {cpu} of CPU time"
 
 
+def _at_given_times(result: AppBenchResult, load: LoadFigures, cpu: str) -> str:
+    """Return the latency of calls at given times, or why there is none, as a sentence without a subject."""
+    if result.verdict == "generator":
+        return load_words.generator_late(result.rate_per_s, load)
+    if result.verdict == "overloaded":
+        return (
+            f"cannot serve {result.rate_per_s:.4g}/s: {load.served_per_s:.3g} calls/s keep its busiest thread busy, so "
+            "the queue keeps growing; use a lower --rate"
+        )
+    assert result.latency_ns is not None
+    value, interval = time(result.latency_ns)
+    how = interval if result.latency_ns.single else f"95 % interval {interval}"
+    at = "" if result.rate_per_s is None else f" at {load_words.at_rate(result.rate_per_s, result.arrival)}"
+    return f"p50 {value} a call ({how}); {counted(result.played.calls, 'call')}{at}, {cpu} of CPU time"
+
+
 def document(envelope: Envelope[AppBenchResult]) -> Document:
     """Return the document: the times and memory of the whole application, and a row for each model."""
     result = envelope.result
     columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
-    rows = [
-        ("time in ONNX Runtime", *time(result.in_ort_ns)),
-        ("creating sessions", *time(result.creating_ns)),
-        ("from start to end", *time(result.wall_ns)),
-        ("CPU time", *time(result.cpu_ns)),
-        ("peak memory", *memory(result.peak_bytes)),
-    ]
-    if result.verdict == "generator":
-        rows = rows[3:]
     blocks: list[Block] = [
         *stopped(envelope),
         Line(result.headline, "strong"),
-        table(columns, rows),
-        *([] if result.verdict == "generator" else [_models(result)]),
+        table(columns, list(figures(result))),
+        *([_models(result)] if result.verdict == "measured" else []),
         Pairs(rows=[("note", note) for note in result.notes]),
         Code(title="next", lines=[f"ortune tune {operand(result.label)}"], commands=True),
     ]
@@ -113,14 +129,35 @@ def document(envelope: Envelope[AppBenchResult]) -> Document:
     )
 
 
+def figures(result: AppBenchResult) -> Iterator[tuple[str, str, str]]:
+    """Yield a row (name, value, interval or explanation) for each figure that the verdict leaves."""
+    if result.load is not None:
+        if result.latency_ns is not None and result.verdict == "measured":
+            yield "p50", *time(result.latency_ns)
+            yield from map(tail_row, result.tails)
+        yield from load_words.rows(result.load)
+    if result.verdict != "generator":
+        yield "time in ONNX Runtime", *time(result.in_ort_ns)
+        if _created(result):
+            yield "creating sessions", *time(result.creating_ns)
+        yield "from start to end", *time(result.wall_ns)
+    yield "CPU time", *time(result.cpu_ns)
+    yield "peak memory", *memory(result.peak_bytes)
+
+
+def _created(result: AppBenchResult) -> bool:
+    """Return whether a play creates sessions."""
+    return any(row.sessions for row in result.rows)
+
+
 def _models(result: AppBenchResult) -> Block:
-    heads = ("", "sessions", "a creation", "calls", "p50 a call", "p95 a call")
+    created = _created(result)
+    heads = ("", *(("sessions", "a creation") if created else ()), "calls", "p50 a call", "p95 a call")
     columns = [Column(head, "text") for head in heads]
     rows: list[list[Cell | str]] = [
         [
             row.model,
-            f"{row.sessions:,}",
-            _cell(row.create_ns),
+            *([f"{row.sessions:,}", _cell(row.create_ns)] if created else []),
             f"{row.calls:,}",
             _cell(row.call_ns),
             _cell(row.call_p95_ns),
@@ -128,6 +165,13 @@ def _models(result: AppBenchResult) -> Block:
         for row in result.rows
     ]
     return table(columns, rows, dense=True)
+
+
+def tail_row(item: TailEstimate) -> tuple[str, str, str]:
+    """Return the row of a quantile, or how many calls it needs."""
+    if item.latency_ns is None:
+        return tail_name(item), "too few samples", f"{item.needed:,} calls needed, {item.made:,} were made"
+    return tail_name(item), *time(item.latency_ns)
 
 
 def _cell(item: Estimate | None) -> Cell:
@@ -139,9 +183,10 @@ def _cell(item: Estimate | None) -> Cell:
 
 def _details(result: AppBenchResult) -> Iterator[tuple[str, str]]:
     part = result.played
-    yield "played", f"{plan(part).removeprefix('playing ')}; {counted(len(result.plays), 'time')}"
+    played = plan(part, result.arrival, result.rate_per_s).removeprefix("playing ")
+    yield "played", f"{played}; {counted(len(result.plays), 'time')}"
     mode = (
-        "calls start at their recorded times"
+        "calls start at given times, each in its recorded thread"
         if part.open_loop
         else "each call follows the one before it after its gap"
     )

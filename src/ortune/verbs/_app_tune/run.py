@@ -70,7 +70,7 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
             stopped = False
             try:
                 search.pilot()
-                watch.say(words.plan(part(search.plays.played, open_loop=False)))
+                watch.say(words.plan(part(search.plays.played)))
                 search.run()
             except SearchStopped:
                 stopped = True
@@ -130,7 +130,7 @@ def _result(
         label=Path(options.model).name,
         verdict=search.verdict,
         runtime=application.runtime,
-        played=part(search.plays.played, open_loop=False),
+        played=part(search.plays.played),
         busy=search.busy,
         used_cpus=sorted(search.plays.used_cpus)[len(search.plays.used_cpus) // 2]
         if search.plays.used_cpus

@@ -15,6 +15,7 @@ from ortune.verbs._shared.spelling import AnyPath, Option, named, option_fields
 if TYPE_CHECKING:
     from ortune.measuring.application import Application
     from ortune.measuring.opening import Experiment
+    from ortune.stats.arrivals import RecordedArrivals
 
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 TAKEN = frozenset({
@@ -51,7 +52,12 @@ class Replaying(Protocol):
 
 
 def application_of(
-    opened: Experiment, options: Replaying, recording: Recording, *, in_node: bool = True
+    opened: Experiment,
+    options: Replaying,
+    recording: Recording,
+    *,
+    in_node: bool = True,
+    arrivals: RecordedArrivals | None = None,
 ) -> Application:
     """Open the models of a recording with the runtime of the options.
 
@@ -60,6 +66,7 @@ def application_of(
         options: Options of the verb.
         recording: The recording.
         in_node: Whether Node.js may replay it.
+        arrivals: Start times of calls; None for the recorded gaps.
 
     Raises:
         OrtuneError: No model was found, or the runtime cannot replay the recording.
@@ -67,7 +74,8 @@ def application_of(
     from ortune.measuring.application import Application  # verbs that only read a recording need none
 
     models = [Path(path) for path in options.models]
-    application = Application(opened, recording, where=Path(options.model), models=models)
+    where = Path(options.model)
+    application = Application(opened, recording, where=where, models=models, arrivals=arrivals)
     application.resolve(named(options.runtime), in_node=in_node)
     return application
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ortune.errors import OrtuneError, UsageError
 from ortune.stats import arrivals
+from ortune.stats.arrivals import RECORDED, RecordedArrivals
 from ortune.verbs._shared.quantities import per_second
-
-RECORDED = "recorded"
 
 
 def check(rate: str | float | None, kind: str | None, *, gap: bool, in_page: bool, workload: bool) -> None:
@@ -50,3 +49,11 @@ def check(rate: str | float | None, kind: str | None, *, gap: bool, in_page: boo
         raise UsageError(
             error.what, where="--arrival", do="constant, poisson, recorded, or gamma:CV such as gamma:2"
         ) from error
+
+
+def arrivals_of(rate: str | float | None, kind: str | None) -> RecordedArrivals | None:
+    """Return the start times for the calls of a recording; None if neither option was passed."""
+    if rate is None and kind is None:
+        return None
+    asked = None if rate is None else per_second(rate, "--rate")
+    return RecordedArrivals(kind=kind or "poisson", rate_per_s=asked)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ortune.records import Estimate
+from ortune.records import Estimate, TailEstimate
 from ortune.stats.intervals import Interval
-from ortune.stats.processes import typical_interval
+from ortune.stats.processes import pooled_quantile, typical_interval
+from ortune.stats.tails import minimum_requests
 
 
 def typical(values: Sequence[float]) -> Estimate:
@@ -28,3 +29,14 @@ def estimate(interval: Interval) -> Estimate:
         high=interval.high if math.isfinite(interval.high) else None,
         level=interval.level,
     )
+
+
+def tail(samples: Sequence[np.ndarray], quantile: float) -> TailEstimate:
+    """Return a quantile over the latencies of several processes, if they are enough for it."""
+    needed, made = minimum_requests(quantile), sum(one.size for one in samples)
+    interval = pooled_quantile(samples, quantile)
+    latency = None if interval is None else estimate(interval)
+    if latency is None and made >= needed:
+        # Stopped before the third process: the requests are enough, the processes are not.
+        latency = Estimate(value=float(np.quantile(np.concatenate(list(samples)), quantile)), single=True)
+    return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=made)

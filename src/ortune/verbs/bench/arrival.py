@@ -12,9 +12,10 @@ from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import ResolvedSide
 from ortune.records import ArrivalSchedule, Measured
 from ortune.stats import arrivals
-from ortune.verbs._shared.arrival_options import RECORDED
+from ortune.stats.arrivals import RECORDED
+from ortune.verbs._shared.load_figures import LoadFigures, figures_of
+from ortune.verbs._shared.load_words import at_rate
 from ortune.verbs._shared.quantities import per_second
-from ortune.verbs.bench.result import LoadFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class ArrivalProcess:
 
     def words(self) -> str:
         """Return the distribution in words: "50/s, poisson arrivals"."""
-        return f"{self.rate_per_s:.4g}/s, {self.kind.replace(':', ' ')} arrivals"
+        return at_rate(self.rate_per_s, self.kind)
 
 
 def arrival_of(
@@ -79,15 +80,7 @@ def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> Lo
         rate_per_s=rate_per_s,
         callers=done.n_callers,
     )
-    return LoadFigures(
-        waited_ns=load.waited_ns,
-        late_ns=load.late_ns,
-        waited_share=load.waited_share,
-        late_share=load.late_share,
-        offered_share=load.offered_share,
-        own_cpu_share=load.own_cpu_share,
-        served_per_s=load.served_per_s,
-    )
+    return figures_of(load)
 
 
 def in_one(trial: Measured, schedule: ArrivalSchedule) -> Measured:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import BenchRow
-from ortune.show.numbers import duration
+from ortune.verbs._shared import load_words
 from ortune.verbs.bench.result import ArrivalRow, BenchResult
 
 
@@ -26,34 +26,19 @@ def instead(row: BenchRow, result: BenchResult) -> str:
     if arrival is None or arrival.verdict == "measured":
         return ""
     load = arrival.load
-    rate = f"{result.rate_per_s:.4g}/s"
     if arrival.verdict == "generator":
-        return (
-            f"no answer at {rate}: calls started {duration(load.late_ns)} late on average, "
-            f"{100 * load.late_share:.0f} % of the latency; use a lower --rate or a machine with a free CPU"
-        )
+        return load_words.generator_late(result.rate_per_s, load)
+    callers = result.load.partition(", ")[0]
     return (
-        f"cannot serve {rate}: {load.served_per_s:.3g} requests/s at most ({result.load.partition(', ')[0]}), so the "
-        "queue keeps growing; use a lower --rate or more --callers"
+        f"cannot serve {result.rate_per_s:.4g}/s: {load.served_per_s:.3g} requests/s at most ({callers}), so the queue "
+        "keeps growing; use a lower --rate or more --callers"
     )
 
 
 def rows(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     """Return rows (name, value, explanation) on the parts of the mean latency and on the generator's CPU time."""
     arrival = load_of(row, result)
-    if arrival is None:
-        return []
-    load = arrival.load
-    return [
-        (
-            "waited for a caller",
-            duration(load.waited_ns),
-            f"{100 * load.waited_share:.0f} % of the mean latency",
-        ),
-        ("started late", duration(load.late_ns), f"{100 * load.late_share:.1f} % of the mean latency"),
-        ("offered load", f"{100 * load.offered_share:.0f} %", "of what the callers can serve"),
-        ("generator", f"{100 * load.own_cpu_share:.1f} %", "of one CPU"),
-    ]
+    return [] if arrival is None else load_words.rows(arrival.load)
 
 
 def by_gap(row: BenchRow, result: BenchResult) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.measuring.measuring import Measuring
-from ortune.records import BenchRow, Estimate, Failed, Measured, Plan, Sensors, TailEstimate, Workload
+from ortune.records import BenchRow, Estimate, Failed, Measured, Plan, Sensors, Workload
 from ortune.records.messages import Message
 from ortune.rules import rule_of
 from ortune.rules.environment import omp_num_threads
@@ -19,12 +19,11 @@ from ortune.rules.threads import too_many_threads
 from ortune.search.blocks import BASE
 from ortune.show.message_words import texts
 from ortune.stats import arrivals
-from ortune.stats.processes import pooled_quantile
-from ortune.stats.tails import minimum_requests
-from ortune.verbs._shared.estimates import estimate, typical
+from ortune.verbs._shared.estimates import tail, typical
+from ortune.verbs._shared.load_figures import LoadFigures, median_of
 from ortune.verbs.bench import note_words
 from ortune.verbs.bench.arrival import ArrivalProcess
-from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult, LoadFigures
+from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult
 from ortune.verbs.bench.words import load_words
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
@@ -106,9 +105,7 @@ def make_result(
 
 def _load(processes: Sequence[LoadFigures | None]) -> ArrivalRow:
     """Return the load of a row: the median of each metric over processes, and the verdict on the load."""
-    known = [load for load in processes if load is not None]
-    names = LoadFigures.__struct_fields__
-    load = LoadFigures(**{name: float(np.median([getattr(one, name) for one in known])) for name in names})
+    load = median_of([load for load in processes if load is not None])
     verdict = arrivals.verdict(late_share=load.late_share, offered_share=load.offered_share)
     return ArrivalRow(verdict=verdict, load=load)
 
@@ -125,7 +122,7 @@ def _row(
         n_processes=len(trials),
         n_requests=n_requests,
         median_ns=typical([float(np.median(s)) for s in samples]),
-        tails=tuple(_tail(samples, q, n_requests) for q in TAILS),
+        tails=tuple(tail(samples, q) for q in TAILS),
         throughput_per_s=typical([1e9 * t.done.n_runs / t.done.wall_ns for t in trials]),
         load_ns=typical([float(t.done.load_ns) for t in trials]),
         first_run_ns=typical([float(t.done.cases[0].first_ns) for t in trials]),
@@ -149,16 +146,6 @@ def _of_all(sizes: Sequence[int | None]) -> Estimate | None:
     """Return the typical size; None if it is unknown for a process, because the others would be a biased sample."""
     known = [float(size) for size in sizes if size]
     return typical(known) if len(known) == len(sizes) else None
-
-
-def _tail(samples: Sequence[np.ndarray], quantile: float, n_requests: int) -> TailEstimate:
-    needed = minimum_requests(quantile)
-    interval = pooled_quantile(samples, quantile)
-    latency = None if interval is None else estimate(interval)
-    if latency is None and n_requests >= needed:
-        # Stopped before the third process: the requests are enough, the processes are not.
-        latency = Estimate(value=float(np.quantile(np.concatenate(list(samples)), quantile)), single=True)
-    return TailEstimate(quantile=quantile, latency_ns=latency, needed=needed, made=n_requests)
 
 
 def _process(t: CaseTrial, name: str) -> BenchProcess:

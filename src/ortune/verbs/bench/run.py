@@ -34,11 +34,11 @@ from ortune.records import Envelope, Failed, FeedRef, Measured, Outcome, Plan, V
 from ortune.runtimes import runtimes
 from ortune.search.blocks import BASE
 from ortune.search.phases import LOOK_SHARE
+from ortune.stats.arrivals import RECORDED
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.applications import recording_of, require_no_models
-from ortune.verbs._shared.arrival_options import RECORDED
 from ortune.verbs._shared.groups import OneBenchOptions
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named

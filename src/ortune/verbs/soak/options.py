@@ -75,7 +75,8 @@ class Options(LoadOptions, BudgetOptions, OnePlanOptions):
         """
         super().__post_init__()
         from ortune.catalogue.providers import of_target
-        from ortune.verbs._shared.arrival_options import RECORDED, check
+        from ortune.stats.arrivals import RECORDED
+        from ortune.verbs._shared.arrival_options import check
         from ortune.verbs.soak.result import SoakVerdict
 
         if self.recreate < 0:
