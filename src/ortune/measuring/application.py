@@ -210,11 +210,12 @@ class Application:
                             if ref is not None:
                                 self.refs[index, shapes, number] = ref
 
-    def script(self, most_ns: float) -> ReplayPart:
-        """Return the part of the recording to play, with its recorded times.
+    def script(self, most_ns: float, *, repeated: bool = False) -> ReplayPart:
+        """Return the part of the recording to play, with the start times of the first play.
 
         Args:
             most_ns: Time of a play: recorded time without idle time, or at the rate of ``arrivals``.
+            repeated: Whether a short recording is repeated at the rate of ``arrivals``.
 
         Raises:
             InputError: The recording has too many processes or threads.
@@ -227,7 +228,7 @@ class Application:
             most_ns if rate_per_s is None else math.inf,
             open_loop=self.arrivals is not None,
             most_calls=most_calls,
-            least_calls=0 if rate_per_s is None else math.ceil(min(most_calls, REPEATED_CALLS)),
+            least_calls=math.ceil(min(most_calls, REPEATED_CALLS)) if repeated and rate_per_s else 0,
             feeds=self.refs,
         )
         threads = sum(len({step.thread for step in script.steps}) for script in played.scripts)
@@ -237,7 +238,7 @@ class Application:
                 where=str(self.where),
                 do=f"record at most {MOST_PROCESSES} processes and {MOST_THREADS} threads that call a session",
             )
-        return played
+        return self.timed(played, 0)
 
     def timed(self, played: ReplayPart, number: int) -> ReplayPart:
         """Return a part with the start times of calls for one play; without ``arrivals``, the same part.
@@ -320,6 +321,8 @@ class Application:
 
     def batched(self, played: ReplayPart) -> ReplayPart:
         """Return the play with consecutive calls joined for models with a dynamic first dimension."""
+        if self.arrivals is not None:
+            return played  # calls at given times come one by one
         models = {index for index, base in self.bases.items() if has_free_batch(base.side.model.ir)}
         return replace(played, scripts=tuple(batched(script, models) for script in played.scripts))
 

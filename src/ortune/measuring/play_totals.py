@@ -68,6 +68,7 @@ def totals(
                 # From the intended start, which exists in an open loop only: otherwise nothing waits for a late caller.
                 called.setdefault(model, []).append(took_ns + waited_ns + late_ns * open_loop)
         late += done.late_ns
+    load = _load(played, ended) if open_loop and called else None
     peaks = [done.peak_bytes for done in ended]
     threads = [done.most_threads for done in ended]
     return PlayTrial(
@@ -81,10 +82,11 @@ def totals(
             late_ns=math.fsum(late) / len(late) if late else 0.0,
             peak_bytes=None if None in peaks else sum(peak or 0 for peak in peaks),
             most_threads=None if None in threads else sum(number or 0 for number in threads),
+            latency_ns=None if load is None else sum(map(sum, called.values())),
+            late_share=None if load is None else load.late_share,
+            offered_share=None if load is None else load.offered_share,
         ),
-        details=PlayTimes(
-            created_ns=created, called_ns=called, load=_load(played, ended) if open_loop and called else None
-        ),
+        details=PlayTimes(created_ns=created, called_ns=called, load=load),
     )
 
 

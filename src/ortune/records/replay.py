@@ -117,6 +117,9 @@ class AppPlay(Record, frozen=True, kw_only=True):
         late_ns: Mean delay of the start of a step.
         peak_bytes: Sum of the processes' largest resident memory; None if the system does not report it.
         most_threads: Sum of the processes' largest numbers of threads; None if the system does not report it.
+        latency_ns: Sum of the latencies of calls at given times, from their intended starts; None for others.
+        late_share: Mean delay of these calls by the generator, as a fraction of their mean latency.
+        offered_share: Time that their rate requires of the busiest thread, as a fraction of its time.
     """
 
     variant: str
@@ -128,6 +131,9 @@ class AppPlay(Record, frozen=True, kw_only=True):
     late_ns: float = 0.0
     peak_bytes: int | None = None
     most_threads: int | None = None
+    latency_ns: int | None = None
+    late_share: float | None = None
+    offered_share: float | None = None
 
 
 class AppPlayed(Record, frozen=True, kw_only=True):

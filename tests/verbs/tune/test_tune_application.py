@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +19,8 @@ from ortune import files, monotonic
 from ortune.bundle import app
 from ortune.graph.model.open import open_model
 from ortune.inputs.played import ReplayPart
-from ortune.measuring.application import Application, PlayTimes, PlayTrial, Variant
+from ortune.measuring.application import Application, Variant
+from ortune.measuring.play_totals import PlayTimes, PlayTrial
 from ortune.records import (
     AppPlay,
     Arrival,
@@ -103,7 +105,7 @@ class Lab:
     def play(
         self, played: ReplayPart, variant: Variant, outputs: Path | None = None
     ) -> PlayTrial | TrialError:
-        del played, outputs
+        del outputs
         self.n_plays += 1
         if self.n_plays == self.stops_after:
             raise KeyboardInterrupt
@@ -117,9 +119,34 @@ class Lab:
         factor *= self.placed if variant.providers else 1.0
         cpu, wall = (int(1e9 * factor * np.exp(0.01 * self.rng.standard_normal())) for _ in range(2))
         play = AppPlay(
-            variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS
-        )
+            variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS,
+            **self.load(played, variant),
+        )  # fmt: skip
         return PlayTrial(play=play, details=PlayTimes(created_ns={}, called_ns={}))
+
+    def load(self, played: ReplayPart, variant: Variant) -> dict[str, Any]:
+        """Nothing, as for calls without given times."""
+        del played, variant
+        return {}
+
+
+class LoadedLab(Lab):
+    """Its calls start at given times, perhaps late; a shared session takes its factor off the queue alone.
+
+    Attributes:
+        times: Start times of the calls of each play.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch, *, queue: float = 1.0, late: float = 0.0) -> None:
+        super().__init__(patch)
+        self.queue, self.late, self.times = queue, late, list[tuple[int, ...]]()
+
+    def load(self, played: ReplayPart, variant: Variant) -> dict[str, Any]:
+        calls = (step.at_ns for script in played.scripts for step in script.steps if step.do == "call")
+        self.times.append(tuple(calls))
+        factor = self.queue if variant.share else 1.0
+        latency_ns = int(1e9 * factor * np.exp(0.01 * self.rng.standard_normal()))
+        return {"latency_ns": latency_ns, "late_share": self.late, "offered_share": 1.4 * factor}
 
 
 class SlowLab(Lab):
@@ -440,6 +467,39 @@ def test_current_settings_are_the_baseline(
 def test_current_of_a_recording_is_settings_of_sessions(workload: Path) -> None:
     code, _, said = program(["tune", str(workload), "--current", "threads_env=1"])
     assert code == 2 and "--current" in said
+
+
+def test_at_a_given_rate_the_latency_from_the_intended_start_counts(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = LoadedLab(monkeypatch, queue=0.5)
+    result = tuned(workload, tmp_path, "--rate", "50/s", "--arrival", "gamma:2")
+    assert (result.verdict, result.share) == ("faster", True), result.headline
+    assert (result.arrival, result.rate_per_s, result.played.open_loop) == ("gamma:2", 50, True)
+    facts(result.headline, "latency", "x0.50")
+    _, out, _ = program(["report", result.session, "--store", str(tmp_path / "store"), "--verbose"])
+    facts(out, "cannot be served with the recorded settings", "with the changes it can", "50/s, gamma 2")
+    assert all(len(times) == 3 for times in lab.times)
+    # Both plays of a block have the same times, and no other block has them.
+    pilot, *stage = lab.times[1:6]
+    assert stage[0] == stage[1] != stage[2] == stage[3] and pilot not in stage
+
+
+def test_calls_that_the_generator_starts_too_late_leave_no_answer(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LoadedLab(monkeypatch, queue=0.5, late=0.2)
+    result = tuned(workload, tmp_path, "--rate", "50/s")
+    assert (result.verdict, result.bundle, result.findings) == ("generator", "", ())
+    facts(result.headline, "no answer", "20 %", "--rate")
+
+
+def test_the_rate_of_a_single_model_is_no_option_of_tune(workload: Path) -> None:
+    code, _, said = program(["tune", str(workload.with_name("m.onnx")), "--rate", "5/s"])
+    assert code == 2
+    facts(said, "--rate", "recording", "ortune bench")
+    code, _, said = program(["tune", str(workload), "--arrival", "poisson"])
+    assert code == 2 and "--arrival" in said
 
 
 @pytest.mark.parametrize("words", [("--objective", "p95"), ("--callers", "2")])

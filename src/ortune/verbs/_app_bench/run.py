@@ -57,6 +57,8 @@ def extended(
     most_ns: float,
     whole: ReplayPart,
     is_enough: Callable[[ReplayPart], bool],
+    *,
+    repeated: bool = False,
 ) -> ReplayPart:
     """Return a part of a recording that plays in ``most_ns``, extended until ``is_enough`` or until no call is left.
 
@@ -65,9 +67,10 @@ def extended(
         most_ns: Preferred duration of the part, in nanoseconds.
         whole: The whole recording as one part.
         is_enough: Callback that decides whether a part is long enough.
+        repeated: Whether a short recording is repeated at a given rate.
     """
     while True:
-        played = application.script(most_ns)
+        played = application.script(most_ns, repeated=repeated)
         if is_enough(played) or played.calls == whole.calls:
             return played
         most_ns *= LONGER
@@ -84,10 +87,9 @@ class _Run:
         opened, watch = self.opened, self.opened.watch
         application = self.application
         most_ns = 1e9 * opened.budget.left_s / PLAYS
-        whole = application.script(math.inf)
+        whole = application.script(math.inf, repeated=True)
         # The first creation alone may take as long.
-        recorded = extended(application, most_ns, whole, lambda part: part.calls > 0)
-        played = application.timed(recorded, 0)
+        played = extended(application, most_ns, whole, lambda part: part.calls > 0, repeated=True)
         if not played.calls:
             raise MeasurementError(
                 "no call can be played", where=str(self.options.model), do="record it for longer"
@@ -101,7 +103,7 @@ class _Run:
         ):
             began_s = opened.elapsed_s
             watch.progress(f"play {len(trials) + 1}", opened.budget.spent_s, opened.budget.total_s)
-            trial = application.play(application.timed(recorded, len(trials)), Variant(name=RECORDED))
+            trial = application.play(application.timed(played, len(trials)), Variant(name=RECORDED))
             if trial is None:
                 stopped = True
                 break

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from ortune.inputs.played import ReplayPart
-from ortune.records import AppPlay, MemoryChange, ReplayedGain, ReplayedKind, RewriteSpec, Value
+from ortune.records import (
+    AppPlay,
+    MemoryChange,
+    OutputDifference,
+    ReplayedGain,
+    ReplayedKind,
+    RewriteSpec,
+    Value,
+)
 from ortune.search import application as search
-from ortune.verbs._app_tune.result import AppCandidate, AppRatio
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio
 
 
 def n_calls(played: ReplayPart) -> int:
@@ -30,12 +38,16 @@ def gain(
 
 
 def both(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
-    """Return two lists of nanoseconds per play: CPU time without the replay's overhead, and time in ONNX Runtime."""
-    return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(play.in_ort_ns) for play in plays]
+    """Return two lists of nanoseconds per play: CPU time without the replay's overhead, and wall time.
+
+    The wall time is the time in ONNX Runtime, or the latency of calls at given times from their intended starts.
+    """
+    walls = [play.in_ort_ns if play.latency_ns is None else play.latency_ns for play in plays]
+    return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(wall) for wall in walls]
 
 
 def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
-    """Return the ratios of new plays to base plays of the same blocks: (CPU time, time in ONNX Runtime)."""
+    """Return the ratios of new plays to base plays of the same blocks: (CPU time, wall time), as ``both``."""
     (new_cpu, new_wall), (base_cpu, base_wall) = both(new), both(base)
     return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
 
@@ -43,6 +55,45 @@ def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Rati
 def ratio(of: search.Ratio) -> AppRatio:
     """Convert a ratio of the search to the record that the result stores."""
     return AppRatio(value=of.value, low=of.low, high=of.high, n_blocks=of.n_blocks)
+
+
+def confirmation(
+    base: Sequence[AppPlay],
+    again: Sequence[AppPlay],
+    kept: Sequence[AppPlay],
+    outputs: OutputDifference | None,
+    *,
+    busy: bool,
+) -> AppConfirmation:
+    """Return the confirmation of the kept changes.
+
+    Args:
+        base: Plays with the recorded settings.
+        again: Further plays with the recorded settings (A/A check).
+        kept: Plays with the changes.
+        outputs: The largest difference of the outputs.
+        busy: Whether CPU time decides alone.
+    """
+    cpu, wall = ratios(kept, base)
+    same_cpu, same_wall = ratios(again, base)
+    (again_cpu, again_wall), (base_cpu, base_wall) = both(again), both(base)
+    return AppConfirmation(
+        cpu=ratio(cpu),
+        wall=ratio(wall),
+        same_cpu=ratio(same_cpu),
+        same_wall=ratio(same_wall),
+        same_ok=search.is_same(again_cpu, base_cpu) and (busy or search.is_same(again_wall, base_wall)),
+        memory=memory(kept, base),
+        outputs=outputs,
+        offered_before=median_known(play.offered_share for play in base),
+        offered_after=median_known(play.offered_share for play in kept),
+    )
+
+
+def median_known(values: Iterable[float | None]) -> float | None:
+    """Return the median of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
 
 
 def memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | None:

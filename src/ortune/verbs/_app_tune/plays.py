@@ -32,10 +32,12 @@ class Plays:
     Attributes:
         played: The part of the recording that is played.
         used_cpus: CPUs that other programs used during each play, if known.
+        late_shares: Delays by the generator in each play of calls at given times, as fractions of the latency.
         took_s: Seconds of each play, including its start.
         start_s: Seconds that the pilot play spent outside the played part, such as process start.
         play_s: Expected duration of a play, in seconds: the mean of the last plays.
         n_plays: Number of plays so far, including journaled plays.
+        n_blocks: Number of blocks so far; the plays of a block have equal start times of calls.
     """
 
     def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
@@ -43,9 +45,10 @@ class Plays:
         self.rng = random.Random(opened.terms.feeds.seed)
         self.played: ReplayPart = long_enough(application, PILOT_NS)
         self.used_cpus: list[float] = []
+        self.late_shares: list[float] = []
         self.took_s: list[float] = []
         self.start_s = self.play_s = 0.0
-        self.n_plays = 0
+        self.n_plays = self.n_blocks = 0
 
     def take_part(self, play_s: float) -> None:
         """Choose the part to play from now on: a play, including its start, should take `play_s` seconds."""
@@ -90,7 +93,8 @@ class Plays:
         if played is None:
             machine = self.opened.machine
             before = machine.sensors()
-            trial = self.application.play(self.played, variant, outputs)
+            played_part = self.application.timed(self.played, self.n_blocks)
+            trial = self.application.play(played_part, variant, outputs)
             if trial is None:
                 raise SearchStopped
             used = machine.taken_cpus(before)
@@ -103,6 +107,8 @@ class Plays:
             )
         if played.used_cpus is not None:
             self.used_cpus.append(played.used_cpus)
+        if played.play is not None and played.play.late_share is not None:
+            self.late_shares.append(played.play.late_share)
         self.n_plays += 1
         # The mean over the last plays, because arms take different times.
         self.took_s.append(self.opened.budget.spent_s - before_s)
@@ -122,6 +128,7 @@ class Plays:
         return play
 
     def mark(self) -> None:
-        """Journal the end of a block, so that a resumed session repeats only the block that was interrupted."""
+        """Count and journal the end of a block, so that a resumed session repeats only an interrupted block."""
+        self.n_blocks += 1
         if self.opened.replay.live:
             self.opened.replay.mark_no_block()

@@ -8,7 +8,9 @@ from ortune.records import Finding, MemoryChange, OutputDifference, Runtime, Val
 from ortune.records.base import Record
 from ortune.verbs._app_bench.result import PlayedPart
 
-Verdict = Literal["faster", "not-shown", "inconclusive", "wrong-output", "invalid", "nothing-tested"]
+Verdict = Literal[
+    "faster", "not-shown", "inconclusive", "wrong-output", "invalid", "generator", "nothing-tested"
+]
 
 
 class AppRatio(Record, frozen=True, kw_only=True):
@@ -35,7 +37,8 @@ class AppCandidate(Record, frozen=True, kw_only=True):
         provider: The execution provider of the model, instead of rewrites.
         form: Changed form of the calls instead: "lists" become arrays, arrays with "strides" become contiguous, and
             single calls become "batches". "" for other changes. It is measured in separate blocks.
-        cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to the changes kept before; None if it failed.
+        cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime or the latency of calls at given times, to the
+            changes kept before; None if it failed.
         status: "kept" changes are part of the result; "confirmed" is a form of calls that saves time.
         why: The error if it failed.
     """
@@ -69,11 +72,13 @@ class AppConfirmation(Record, frozen=True, kw_only=True):
     """All kept changes compared with the recorded settings, in fresh blocks that did not influence the choice.
 
     Attributes:
-        cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime.
+        cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime or the latency of calls at given times.
         same_cpu, same_wall: Ratios of the recorded settings to themselves (A/A check).
         same_ok: Whether the A/A check found no difference.
         memory: Peak memory, the median over plays; None if the system does not report it.
         outputs: The largest difference of the outputs; None if they were not compared.
+        offered_before, offered_after: Time that the rate requires of the busiest thread, as a fraction of its time,
+            with the recorded settings and with the changes; above 1, a queue grows. None without calls at given times.
     """
 
     cpu: AppRatio
@@ -83,13 +88,19 @@ class AppConfirmation(Record, frozen=True, kw_only=True):
     same_ok: bool = True
     memory: MemoryChange | None = None
     outputs: OutputDifference | None = None
+    offered_before: float | None = None
+    offered_after: float | None = None
 
 
 class AppTuneResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune tune app.workload --json``.
 
     Attributes:
-        verdict: "nothing-tested" if there was nothing to test (``enough_s`` is 0), or no time for it.
+        verdict: "nothing-tested" if there was nothing to test (``enough_s`` is 0), or no time for it; "generator" if
+            calls at given times started too late, so there is no answer.
+        arrival: When calls start: constant, poisson, gamma:CV or recorded; "" if each follows the one before it.
+        rate_per_s: Mean rate of all calls at given times; None for others.
+        late_share: Mean delay of these calls by the generator as a fraction of their mean latency; median over plays.
         busy: Whether other programs used the CPUs, so only CPU time decides.
         used_cpus: Median number of CPUs that other programs used; None if unknown.
         candidates: Tested changes, in the order of their tests.
@@ -112,6 +123,9 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
     verdict: Verdict
     runtime: Runtime
     played: PlayedPart
+    arrival: str = ""
+    rate_per_s: float | None = None
+    late_share: float | None = None
     busy: bool = False
     used_cpus: float | None = None
     candidates: tuple[AppCandidate, ...] = ()

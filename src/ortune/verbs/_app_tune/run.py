@@ -38,6 +38,7 @@ from ortune.verbs._app_tune.plays import SearchStopped
 from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult, RewrittenModel
 from ortune.verbs._app_tune.search import ApplicationSearch
 from ortune.verbs._shared.applications import application_of, require_applicable
+from ortune.verbs._shared.arrival_options import arrivals_of
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.tune.options import Options
@@ -51,7 +52,9 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
     Raises:
         OrtuneError: Nothing could be measured, an option is invalid, or the bundle's folder is not writable.
     """
-    require_applicable(options, {"quick", "bundle", "output", "force", "current", "resume"})
+    require_applicable(
+        options, {"quick", "bundle", "output", "force", "current", "resume", "rate", "arrival"}
+    )
     current = _current(options)
     where, directory = Path(options.model), options.directory
     if directory is not None:
@@ -59,7 +62,8 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         if options.force:
             require_replaceable(directory, where)
     with experiment("app-tune", options, watch) as opened:
-        application = application_of(opened, options, recording)
+        arrivals = arrivals_of(options.rate, options.arrival)
+        application = application_of(opened, options, recording, arrivals=arrivals)
         with opened.measuring(where.name):
             sides = list(application.sides.values())
             begin_or_resume(opened, options, sides, options.resume, (where,), model=where.name)
@@ -70,7 +74,10 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
             stopped = False
             try:
                 search.pilot()
-                watch.say(words.plan(part(search.plays.played)))
+                kind = "" if arrivals is None else arrivals.kind
+                watch.say(
+                    words.plan(part(search.plays.played, arrivals), kind, search.plays.played.rate_per_s)
+                )
                 search.run()
             except SearchStopped:
                 stopped = True
@@ -130,7 +137,10 @@ def _result(
         label=Path(options.model).name,
         verdict=search.verdict,
         runtime=application.runtime,
-        played=part(search.plays.played),
+        played=part(search.plays.played, application.arrivals),
+        arrival="" if application.arrivals is None else application.arrivals.kind,
+        rate_per_s=search.plays.played.rate_per_s,
+        late_share=search.late_share,
         busy=search.busy,
         used_cpus=sorted(search.plays.used_cpus)[len(search.plays.used_cpus) // 2]
         if search.plays.used_cpus

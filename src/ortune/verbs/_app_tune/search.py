@@ -38,6 +38,7 @@ from ortune.records import (
 )
 from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
+from ortune.stats.arrivals import LATE_SHARE
 from ortune.verbs._app_tune import figures
 from ortune.verbs._app_tune.part import seen_of
 from ortune.verbs._app_tune.plays import Plays, SearchStopped
@@ -167,10 +168,17 @@ class ApplicationSearch:
                 self._ask(form)
 
     @property
+    def late_share(self) -> float | None:
+        """Median delay by the generator as a fraction of the latency; None without calls at given times."""
+        return figures.median_known(self.plays.late_shares)
+
+    @property
     def gains(self) -> list[ReplayedGain]:
         """Confirmed gains from settings and from other forms of the calls, as input for the rules."""
-        found = []
+        found: list[ReplayedGain] = []
         confirmed = self.confirmation
+        if self.verdict == "generator":
+            return found
         if confirmed is not None and self.verdict == "faster":
             changed = sorted(self.kept.settings.items() - self.base.settings.items())
             settings = [(name, assignment(name, value)) for name, value in changed]
@@ -194,6 +202,8 @@ class ApplicationSearch:
     def verdict(self) -> Verdict:
         """The verdict on the kept changes."""
         confirmed, nothing = self.confirmation, not self.keeps
+        if self.candidates and (self.late_share or 0) > LATE_SHARE:
+            return "generator"
         if confirmed is None:
             if not self.candidates:
                 return "nothing-tested" if nothing else "inconclusive"
@@ -353,17 +363,8 @@ class ApplicationSearch:
             # On a busier machine fewer blocks fit in the budget; a block is never cut short.
             if block + 1 >= search.LEAST_BLOCKS and not self._fits(3):
                 break
-        cpu, wall = figures.ratios(plays["kept"], plays[RECORDED])
-        same_cpu, same_wall = figures.ratios(plays[AGAIN], plays[RECORDED])
-        again, base = (figures.both(plays[name]) for name in (AGAIN, RECORDED))
-        self.confirmation = AppConfirmation(
-            cpu=figures.ratio(cpu),
-            wall=figures.ratio(wall),
-            same_cpu=figures.ratio(same_cpu),
-            same_wall=figures.ratio(same_wall),
-            same_ok=search.is_same(again[0], base[0]) and (self.busy or search.is_same(again[1], base[1])),
-            memory=figures.memory(plays["kept"], plays[RECORDED]),
-            outputs=difference,
+        self.confirmation = figures.confirmation(
+            plays[RECORDED], plays[AGAIN], plays["kept"], difference, busy=self.busy
         )
 
     def _difference(self, outputs: Mapping[str, Path]) -> OutputDifference | None:

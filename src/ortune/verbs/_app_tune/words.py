@@ -14,6 +14,7 @@ from ortune.search.application import MEMORY_WORSE
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, stopped, table
 from ortune.show.numbers import counted, memory
 from ortune.show.stored_kind import StoredKind
+from ortune.stats.arrivals import FULL_SHARE
 from ortune.verbs._app_bench.words import left_out, missing, plan, played_by, player
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, AppTuneResult
 
@@ -42,6 +43,9 @@ def _rewritten(model: str, rewrites: Sequence[str]) -> str:
 
 def headline(result: AppTuneResult) -> str:
     """Return the headline: the result in one sentence."""
+    if result.verdict == "generator":
+        late = f"calls started late, by {100 * (result.late_share or 0):.0f} % of the latency"
+        return f"{result.label}: no answer: {late}; use a lower --rate or a machine with a free CPU"
     confirmed = result.confirmation
     said = _unconfirmed(result) if confirmed is None else _judged(result, confirmed)
     return f"{result.label}: {said}"
@@ -68,12 +72,17 @@ def _judged(result: AppTuneResult, confirmed: AppConfirmation) -> str:
     if result.verdict == "wrong-output" and confirmed.outputs is not None:
         return f"{what} changes outputs: {confirmed.outputs.what}"
     cpu = f"CPU time {_times(confirmed.cpu)}"
-    figures = cpu if result.busy else f"time in ONNX Runtime {_times(confirmed.wall)}; {cpu}"
+    figures = cpu if result.busy else f"{_wall(result)} {_times(confirmed.wall)}; {cpu}"
     told = {
         "faster": f"{what}: {figures}; outputs {_outputs(confirmed)}",
         "not-shown": f"no gain confirmed: {what}: {figures}",
     }
     return told.get(result.verdict, f"inconclusive: {what}: {figures}; a longer --budget gives more blocks")
+
+
+def _wall(result: AppTuneResult) -> str:
+    """Return the name of the figure besides CPU time."""
+    return "latency" if result.arrival else "time in ONNX Runtime"
 
 
 def _times(ratio: AppRatio) -> str:
@@ -123,7 +132,7 @@ def _confirmed(result: AppTuneResult) -> list[Block]:
         [name, f"x{ratio.value:.2f}", _span(ratio), _span(same)]
         for name, ratio, same in (
             ("CPU time", confirmed.cpu, confirmed.same_cpu),
-            ("time in ONNX Runtime", confirmed.wall, confirmed.same_wall),
+            (_wall(result), confirmed.wall, confirmed.same_wall),
         )
     ]
     if confirmed.memory is not None:
@@ -144,7 +153,7 @@ def _span(ratio: AppRatio) -> str:
 def _candidates(result: AppTuneResult) -> list[Block]:
     if not result.candidates:
         return []
-    heads = ("tried, in this order", "CPU time", "time in ONNX Runtime", "")
+    heads = ("tried, in this order", "CPU time", _wall(result), "")
     rows = [
         [
             _named(each),
@@ -204,6 +213,13 @@ def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
             "measured",
             "ONNX Runtime's part alone; the work of the application between its calls is not played",
         )
+    if confirmed is not None and (confirmed.offered_before or 0) > FULL_SHARE:
+        after = "can" if (confirmed.offered_after or 0) <= FULL_SHARE else "cannot either"
+        yield (
+            "rate",
+            f"cannot be served with the recorded settings, and with the changes it {after}; if a queue grows, latency "
+            "depends on the duration",
+        )
     for model in result.models:
         if model.guarded:
             yield "only for its shape", f"{model.name}: calls with other shapes go to the original model"
@@ -225,7 +241,8 @@ def _next(result: AppTuneResult) -> Iterator[str]:
 
 
 def _details(result: AppTuneResult) -> Iterator[tuple[str, str]]:
-    yield "played", f"{plan(result.played).removeprefix('playing ')}; {counted(result.n_plays, 'time')}"
+    played = plan(result.played, result.arrival, result.rate_per_s).removeprefix("playing ")
+    yield "played", f"{played}; {counted(result.n_plays, 'time')}"
     confirmed = result.confirmation
     if confirmed is not None:
         yield "confirmed", f"{counted(confirmed.cpu.n_blocks, 'fresh block')}, none of them from the search"

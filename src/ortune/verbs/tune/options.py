@@ -65,9 +65,42 @@ class Options(HostOptions, SearchOptions):
         ),
     ] = False
     models: ModelsOfRecording = ()
+    rate: Annotated[
+        str | float | None,
+        Option("--rate", "50/s", "Start the calls of a recording at this rate, all together.", RUN),
+    ] = None
+    arrival: Annotated[
+        str | None,
+        Option(
+            "--arrival",
+            "KIND",
+            "When the calls of a recording start: poisson (default), constant, gamma:CV, or recorded.",
+            RUN,
+        ),
+    ] = None
     force: ReplaceBundle = False
     bundle: WriteBundle = True
     output: BundleFolder = "."
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+            UsageError: An option is invalid or contradicts another option.
+        """
+        super().__post_init__()
+        if self.rate is None and self.arrival is None:
+            return
+        from ortune.verbs._shared.applications import recording_of
+        from ortune.verbs._shared.arrival_options import check
+
+        if recording_of(self.model) is None:
+            raise UsageError(
+                "applies only to a recording",
+                where="--arrival" if self.rate is None else "--rate",
+                do="omit it, or measure the model with ortune bench",
+            )
+        check(self.rate, self.arrival, gap=bool(self.feeds.gap_ns), in_page=False, workload=True)
 
     @cached_property
     def budget_s(self) -> float:
