@@ -22,12 +22,23 @@ def test_sharing_comes_before_pools_and_these_before_the_arena() -> None:
     # The number that ONNX Runtime would take is tried too: set explicitly, threads are not pinned.
     assert found[1] == [
         {"intra_op_num_threads": 1}, {"intra_op_num_threads": 8}, {"allow_spinning": False},
+        {"intra_op_num_threads": 8, "allow_spinning": False},
     ]  # fmt: skip
 
 
 def test_processes_share_the_cpus() -> None:
     (pools,) = search.stages(seen(processes=2))
     assert {"intra_op_num_threads": 4} in pools
+    assert {"intra_op_num_threads": 4, "allow_spinning": False} in pools
+
+
+def test_no_pool_is_shared_by_all_sessions_of_a_process() -> None:
+    # Every session that keeps a pool of its own would then fail.
+    tried = search.stages(seen(shareable=True, arena_off=True, many_shapes=True, processes=3))
+    names = {name for stage in tried for change in stage for name in change}
+    assert names == {
+        "share", "intra_op_num_threads", "allow_spinning", "enable_cpu_mem_arena", "enable_mem_pattern"
+    }  # fmt: skip
 
 
 def test_what_cannot_help_is_not_tried() -> None:

@@ -82,9 +82,11 @@ def stages(seen: ApplicationFacts) -> list[list[dict[str, Value | Literal["share
     if seen.shareable:
         found.append([{"share": "share"}])
     if seen.pools and seen.cpus > 1:
-        counts = {1, seen.cpus, max(1, seen.cpus // max(1, seen.processes))}
-        pool: list[dict[str, Value | Literal["share"]]] = [{THREADS.name: n} for n in sorted(counts)]
-        found.append([*pool, {SPINNING.name: False}])
+        counts = sorted({1, seen.cpus, max(1, seen.cpus // max(1, seen.processes))})
+        still: dict[str, Value | Literal["share"]] = {SPINNING.name: False}
+        # A single thread has no pool that could spin.
+        both = [{THREADS.name: n, **still} for n in counts if n > 1]
+        found.append([*({THREADS.name: n} for n in counts), still, *both])
     if seen.arena_off:
         found.append([{ARENA.name: True}])
     if seen.many_shapes:

@@ -139,6 +139,7 @@ class Player:
     def work(self, numbers: List[int], origin_ns: int) -> None:
         """Run the steps of one thread."""
         arrivals.precise_sleep()
+        self._count_threads()
         clock, open_loop = self.clock, self.request["open_loop"]
         began_ns, inside_ns, before_ns = clock.thread_cpu_ns(), 0, origin_ns
         for number in numbers:

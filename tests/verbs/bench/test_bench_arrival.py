@@ -16,6 +16,7 @@ from ortune import files
 from ortune.graph.model.open import open_model
 from ortune.records import (
     Arrival,
+    ArrivalSchedule,
     BenchRow,
     Estimate,
     RecordedCalls,
@@ -28,6 +29,7 @@ from ortune.records import (
 )
 from ortune.stats.tails import minimum_requests
 from ortune.verbs.bench import arrival_words, words
+from ortune.verbs.bench.arrival import ArrivalProcess
 from ortune.verbs.bench.result import BenchResult
 from within import program
 
@@ -104,6 +106,18 @@ def test_recorded_calls_are_made_at_their_times_with_their_shapes_in_one_process
     assert [len(p.latency_ns) for p in slower.processes] == [10] * 3
     assert slower.rate_per_s == pytest.approx(100)
     assert all(p.wall_ns > 80 * MS for p in slower.processes)
+
+
+def test_the_first_calls_of_a_recording_have_the_rate_too() -> None:
+    calls = ArrivalSchedule(starts_ns=(0, 10 * MS, 20 * MS, 200 * MS), cases=(0, 1, 0, 1))
+    asked = ArrivalProcess(kind="recorded", rate_per_s=50, recorded=calls, scaled=True)
+    first = asked.schedule(3, ())
+    assert first == ArrivalSchedule(starts_ns=(0, 20 * MS, 40 * MS), cases=(0, 1, 0))
+    assert asked.rate_of(first) == pytest.approx(50)
+    own = ArrivalProcess(kind="recorded", rate_per_s=15, recorded=calls)
+    assert own.schedule(3, ()).starts_ns == (0, 10 * MS, 20 * MS)
+    assert own.rate_of(own.schedule(3, ())) == pytest.approx(100)
+    assert own.rate_of(own.schedule(1, ())) == 15
 
 
 @pytest.mark.parametrize(

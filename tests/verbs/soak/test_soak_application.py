@@ -170,3 +170,10 @@ def test_causes_are_tested_on_the_process_that_rises(workload: Path, monkeypatch
 
 def document_of(result: SoakResult) -> Envelope[SoakResult]:
     return Envelope(schema="ortune/soak/1", ortune="0", status="ok", result=result)
+
+
+def test_a_rate_is_refused_with_the_command_that_has_one(workload: Path) -> None:
+    for more in ((), ("--arrival", "constant")):
+        code, _, said = program(["soak", str(workload), "--rate", "5/s", *more])
+        assert code == 2
+        facts(said, "--rate", "without pauses", "ortune soak MODEL --workload", "app.workload")

@@ -455,7 +455,7 @@ const play = async () => {
   await next();
   phase = "running";
   const took = [], waited = [], late = [], ownBefore = threadCpuNs(), cpuBefore = cpuNs(), began = clock(), origin = began + AHEAD_MS;
-  let inside = 0, free = origin, threads = null;
+  let inside = 0, free = origin, threads = tasks().length || null;
   for (const [, does, number, feed, at] of steps) {
     const due = (request.open_loop ? origin : free) + at / 1e6, ready = clock();
     sleep(due - ready);

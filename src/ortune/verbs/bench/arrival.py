@@ -25,18 +25,27 @@ class ArrivalProcess:
     Attributes:
         kind: "constant", "poisson", "gamma:CV" or "recorded".
         rate_per_s: Calls per second; the mean rate for recorded calls.
-        recorded: The recorded calls; None for all other kinds.
+        recorded: The recorded calls at their recorded times; None for all other kinds.
+        scaled: Whether recorded times are stretched or compressed to the rate.
     """
 
     kind: str
     rate_per_s: float
     recorded: ArrivalSchedule | None = None
+    scaled: bool = False
 
     def schedule(self, n: int, seed: Sequence[int]) -> ArrivalSchedule:
         """Return a schedule of ``n`` calls for one process, or of all recorded calls if there are fewer."""
         if self.recorded is None:
             return ArrivalSchedule(starts_ns=arrivals.schedule(self.kind, self.rate_per_s, n, seed))
-        return ArrivalSchedule(starts_ns=self.recorded.starts_ns[:n], cases=self.recorded.cases[:n])
+        starts = self.recorded.starts_ns[:n]
+        if self.scaled:  # the first calls may have another mean rate than all of them
+            starts = arrivals.scaled(starts, self.rate_per_s)
+        return ArrivalSchedule(starts_ns=starts, cases=self.recorded.cases[:n])
+
+    def rate_of(self, schedule: ArrivalSchedule) -> float:
+        """Return the calls per second of a schedule; its own mean rate for recorded calls."""
+        return self.rate_per_s if self.recorded is None else _mean_rate(schedule) or self.rate_per_s
 
     def words(self) -> str:
         """Return the distribution in words: "50/s, poisson arrivals"."""
@@ -59,10 +68,14 @@ def arrival_of(
         return ArrivalProcess(kind=kind or "poisson", rate_per_s=asked)
     assert feeds.workload is not None
     found = recorded.arrivals_of(feeds.workload, side.model)
-    if asked is not None:
-        found = msgspec.structs.replace(found, starts_ns=arrivals.scaled(found.starts_ns, asked))
-    span_s = (found.starts_ns[-1] - found.starts_ns[0]) / 1e9
-    return ArrivalProcess(kind=RECORDED, rate_per_s=(len(found.starts_ns) - 1) / span_s, recorded=found)
+    rate_per_s = asked or _mean_rate(found) or 0.0
+    return ArrivalProcess(kind=RECORDED, rate_per_s=rate_per_s, recorded=found, scaled=asked is not None)
+
+
+def _mean_rate(schedule: ArrivalSchedule) -> float | None:
+    """Return the calls per second of a schedule; None if all of its calls start at once."""
+    span_ns = schedule.starts_ns[-1] - schedule.starts_ns[0]
+    return 1e9 * (len(schedule.starts_ns) - 1) / span_ns if span_ns else None
 
 
 def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> LoadFigures:

@@ -342,7 +342,7 @@ class _Run:
             load = (
                 None
                 if schedule is None or self.arrival is None
-                else load_of(outcome, schedule, self.arrival.rate_per_s)
+                else load_of(outcome, schedule, self.arrival.rate_of(schedule))
             )
             outcome = outcome if schedule is None else in_one(outcome, schedule)
             self.trials.append(CaseTrial(index=len(self.trials), case=i, trial=outcome, load=load))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune.errors import Interrupted, MeasurementError
+from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.inputs.played import ReplayPart, Script
 from ortune.inputs.recording_file import case_name
 from ortune.measuring import application_experiments
@@ -19,6 +19,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.soak_experiments import groups
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
 from ortune.measuring.watcher import Watcher
+from ortune.printable import operand
 from ortune.records import Envelope, Recording
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
@@ -45,8 +46,14 @@ def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[Soa
     Raises:
         OrtuneError: An option does not apply to a recording, or nothing could be measured.
     """
-    require_applicable(options, {"fail_on"})
     where = Path(options.model)
+    if options.rate is not None or options.arrival is not None:
+        raise UsageError(
+            "the calls of a recording are soaked without pauses",
+            where="--arrival" if options.rate is None else "--rate",
+            do=f"omit it, or soak one of its models: ortune soak MODEL --workload {operand(where)} --rate 50/s",
+        )
+    require_applicable(options, {"fail_on"})
     with experiment("soak", options, watch) as opened:
         application = application_of(opened, options, recording, in_node=False)
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
