@@ -95,6 +95,14 @@ def test_sessions_threads_and_processes_are_played(folder: Path, tmp_path: Path)
     facts(out, "app.workload", "7 calls", "time in ONNX Runtime")
 
 
+def test_a_budget_that_is_spent_before_the_first_play_still_gives_one(folder: Path, tmp_path: Path) -> None:
+    words = ("bench", str(folder / "app.workload"), "--budget", "1ms", "--store", str(tmp_path / "store"))
+    code, out, said = program([*words, "--json"])
+    assert code == 0, said
+    result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
+    assert (result.played.calls, len(result.plays), result.in_ort_ns.single) == (7, 1, True)
+
+
 @pytest.fixture(scope="module")
 def at_a_rate(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[AppBenchResult, str]:
     """Of three plays at 2000 calls a second, and the text of ``ortune report``."""

@@ -30,6 +30,8 @@ PLAYS = 4
 """Number of plays that should fit in the budget, which limits the part of the recording that is played."""
 MOST_PLAYS = 100
 TAILS = (0.9, 0.95, 0.99)
+LEAST_NS = 100_000_000
+"""Minimum duration of the played part, whatever the budget has left."""
 LONGER = 1.3
 """Factor by which the played part is extended, repeatedly, until it contains enough calls."""
 
@@ -64,11 +66,12 @@ def extended(
 
     Args:
         application: The application.
-        most_ns: Preferred duration of the part, in nanoseconds.
+        most_ns: Preferred duration of the part, in nanoseconds; at least ``LEAST_NS`` are played.
         whole: The whole recording as one part.
         is_enough: Callback that decides whether a part is long enough.
         repeated: Whether a short recording is repeated at a given rate.
     """
+    most_ns = max(LEAST_NS, most_ns)
     while True:
         played = application.script(most_ns, repeated=repeated)
         if is_enough(played) or played.calls == whole.calls:

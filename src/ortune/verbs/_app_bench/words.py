@@ -102,8 +102,8 @@ def _at_given_times(result: AppBenchResult, load: LoadFigures, cpu: str) -> str:
         return load_words.generator_late(result.rate_per_s, load)
     if result.verdict == "overloaded":
         return (
-            f"cannot serve {result.rate_per_s:.4g}/s: {load.served_per_s:.3g} calls/s keep its busiest thread busy, so "
-            "the queue keeps growing; use a lower --rate"
+            f"cannot serve {result.rate_per_s:.4g}/s: its busiest thread has no time for more than "
+            f"{load.served_per_s:.3g} calls/s in all, so the queue keeps growing; use a lower --rate"
         )
     assert result.latency_ns is not None
     value, interval = time(result.latency_ns)
@@ -135,7 +135,7 @@ def figures(result: AppBenchResult) -> Iterator[tuple[str, str, str]]:
         if result.latency_ns is not None and result.verdict == "measured":
             yield "p50", *time(result.latency_ns)
             yield from map(tail_row, result.tails)
-        yield from load_words.rows(result.load)
+        yield from load_words.rows(result.load, "the busiest thread")
     if result.verdict != "generator":
         yield "time in ONNX Runtime", *time(result.in_ort_ns)
         if _created(result):

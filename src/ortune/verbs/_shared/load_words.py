@@ -20,8 +20,13 @@ def generator_late(rate_per_s: float | None, load: LoadFigures) -> str:
     )
 
 
-def rows(load: LoadFigures) -> list[tuple[str, str, str]]:
-    """Return rows (name, value, explanation) on the parts of the mean latency and on the generator's CPU time."""
+def rows(load: LoadFigures, callers: str = "the callers") -> list[tuple[str, str, str]]:
+    """Return rows (name, value, explanation) on the parts of the mean latency and on the generator's CPU time.
+
+    Args:
+        load: The load.
+        callers: What limits the rate.
+    """
     return [
         (
             "waited for a caller",
@@ -29,6 +34,6 @@ def rows(load: LoadFigures) -> list[tuple[str, str, str]]:
             f"{100 * load.waited_share:.0f} % of the mean latency",
         ),
         ("started late", duration(load.late_ns), f"{100 * load.late_share:.1f} % of the mean latency"),
-        ("offered load", f"{100 * load.offered_share:.0f} %", "of what the callers can serve"),
+        ("offered load", f"{100 * load.offered_share:.0f} %", f"of what {callers} can serve"),
         ("generator", f"{100 * load.own_cpu_share:.1f} %", "of one CPU"),
     ]

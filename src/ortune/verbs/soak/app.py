@@ -24,6 +24,7 @@ from ortune.records import Envelope, Recording
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
+from ortune.verbs._app_bench.run import LEAST_NS
 from ortune.verbs._app_bench.words import missing
 from ortune.verbs._shared.applications import application_of, require_applicable
 from ortune.verbs._shared.session import experiment, store_result
@@ -69,7 +70,7 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
         MeasurementError: The calls cannot be replayed.
         Interrupted: The user stopped before the first call.
     """
-    played = application.script(1e9 * SOAK_SHARE * opened.budget.left_s / PROCESSES)
+    played = application.script(max(LEAST_NS, 1e9 * SOAK_SHARE * opened.budget.left_s / PROCESSES))
     if not played.calls:
         raise MeasurementError("no call can be played", where=str(options.model), do="record it for longer")
     n = len(played.scripts)
