@@ -250,6 +250,13 @@ def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(folder: Pat
     assert here == "onnxruntime-node" and "played with" not in first
     assert there != "onnxruntime-node"
     facts(second, "not Python", "in Python")
+    place = in_node(folder, tmp_path / "rate.workload")
+    code, out, said = program(["bench", str(place), *words, "--rate", "2000/s", "--json"])
+    assert code == 0, said
+    result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
+    assert result.runtime.node is not None and result.load is not None
+    # Its session exists before the calls, which are repeated.
+    assert (result.rows[0].calls, result.rows[0].sessions) == (1000, 0)
     code, _, said = program(["bench", str(folder / "app.workload"), "--runtime", "node", *words])
     assert code == 2
     facts(said, "Node.js does not play this recording")
