@@ -20,9 +20,10 @@ def script(process: int, *steps: tuple[int, str, int]) -> Script:
 
 
 def done(took: list[int], waited: list[int], late: list[int], **more: Any) -> PlayDone:
-    times = {"took_ns": took, "waited_ns": waited, "late_ns": late}
-    in_ns = {name: tuple(MS * value for value in values) for name, values in times.items()}
-    return PlayDone(**in_ns, wall_ns=200 * MS, cpu_ns=90 * MS, own_cpu_ns=MS, **more)
+    took_ns, waited_ns, late_ns = (tuple(MS * value for value in values) for values in (took, waited, late))
+    return PlayDone(
+        took_ns=took_ns, waited_ns=waited_ns, late_ns=late_ns, wall_ns=200 * MS, cpu_ns=90 * MS, own_cpu_ns=MS, **more
+    )  # fmt: skip
 
 
 SCRIPTS = (

@@ -83,10 +83,10 @@ def stages(seen: ApplicationFacts) -> list[list[dict[str, Value | Literal["share
         found.append([{"share": "share"}])
     if seen.pools and seen.cpus > 1:
         counts = sorted({1, seen.cpus, max(1, seen.cpus // max(1, seen.processes))})
-        still: dict[str, Value | Literal["share"]] = {SPINNING.name: False}
+        pools: list[dict[str, Value | Literal["share"]]] = [{THREADS.name: n} for n in counts]
         # A single thread has no pool that could spin.
-        both = [{THREADS.name: n, **still} for n in counts if n > 1]
-        found.append([*({THREADS.name: n} for n in counts), still, *both])
+        quiet = [{**pool, SPINNING.name: False} for pool in ({}, *pools) if pool != {THREADS.name: 1}]
+        found.append([*pools, *quiet])
     if seen.arena_off:
         found.append([{ARENA.name: True}])
     if seen.many_shapes:

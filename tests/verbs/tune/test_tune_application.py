@@ -162,7 +162,7 @@ class SlowLab(Lab):
         self, played: ReplayPart, variant: Variant, outputs: Path | None = None
     ) -> PlayTrial | TrialError:
         self.spans_s.append(played.span_ns / 1e9)
-        slower = 3 if 2 <= self.n_plays < 16 else 1
+        slower = 2.5 if 2 <= self.n_plays < 16 else 1
         self.clock_s += slower * (0.5 + self.spans_s[-1])
         trial = super().play(played, variant, outputs)
         if isinstance(trial, TrialError):

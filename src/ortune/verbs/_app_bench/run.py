@@ -11,8 +11,9 @@ import numpy as np
 
 from ortune.errors import Interrupted, MeasurementError
 from ortune.inputs.played import ReplayPart
-from ortune.measuring.application import RECORDED, Application, PlayTrial, Variant
+from ortune.measuring.application import RECORDED, Application, Variant
 from ortune.measuring.opening import Experiment
+from ortune.measuring.play_totals import PlayTrial
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Recording, TrialError
 from ortune.stats.arrivals import RecordedArrivals, verdict

@@ -154,16 +154,11 @@ def _models(result: AppBenchResult) -> Block:
     created = _created(result)
     heads = ("", *(("sessions", "a creation") if created else ()), "calls", "p50 a call", "p95 a call")
     columns = [Column(head, "text") for head in heads]
-    rows: list[list[Cell | str]] = [
-        [
-            row.model,
-            *([f"{row.sessions:,}", _cell(row.create_ns)] if created else []),
-            f"{row.calls:,}",
-            _cell(row.call_ns),
-            _cell(row.call_p95_ns),
-        ]
-        for row in result.rows
-    ]
+    rows: list[list[Cell | str]] = []
+    for row in result.rows:
+        creations: list[Cell | str] = [f"{row.sessions:,}", _cell(row.create_ns)] if created else []
+        calls: list[Cell | str] = [f"{row.calls:,}", _cell(row.call_ns), _cell(row.call_p95_ns)]
+        rows.append([row.model, *creations, *calls])
     return table(columns, rows, dense=True)
 
 
