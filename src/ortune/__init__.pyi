@@ -1513,6 +1513,10 @@ class _TuneOptions(TypedDict, total=False):
     "A quick look: budget='30s', and no bundle is written."
     models: Sequence[str | Path] | str | Mapping[str, object]
     "Models of a recording that are not where they were: files, or folders to search. Repeatable."
+    rate: str | float | None
+    "Start the calls of a recording at this rate, all together (50/s)."
+    arrival: str | None
+    "When the calls of a recording start: poisson (default), constant, gamma:CV, or recorded."
     force: bool
     "Replace an existing bundle."
     bundle: bool
