@@ -102,8 +102,8 @@ def _at_given_times(result: AppBenchResult, load: LoadFigures, cpu: str) -> str:
         return load_words.generator_late(result.rate_per_s, load)
     if result.verdict == "overloaded":
         return (
-            f"cannot serve {result.rate_per_s:.4g}/s: its busiest thread has no time for more than "
-            f"{load.served_per_s:.3g} calls/s in all, so the queue keeps growing; use a lower --rate"
+            f"cannot serve {result.rate_per_s:.4g}/s: its busiest thread allows {load.served_per_s:.3g} "
+            f"calls/s at most, so the queue keeps growing; use a lower --rate"
         )
     assert result.latency_ns is not None
     value, interval = time(result.latency_ns)
