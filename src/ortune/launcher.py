@@ -72,7 +72,7 @@ def program(name: str, path: str | None = None) -> str:
 
 
 class Child:
-    """A running process.
+    """A process that ortune started, in a separate process group.
 
     Args:
         command: Program and arguments; if the program is the interpreter of an assigned host of a cluster, the process

@@ -41,7 +41,7 @@ class InputSet:
     kinds: dict[str, str]
 
     def with_role(self, role: str) -> list[InputSpec]:
-        """Return the inputs with a role."""
+        """Return the inputs with the given role, in the model's order."""
         return [i for i in self.inputs if i.role == role]
 
     def keep(self, symbol: str) -> int:

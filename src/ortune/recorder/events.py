@@ -43,7 +43,7 @@ class Cpus(Text, tag="cpus"):
 
 
 class Model(Text, tag="model"):
-    """Event: a model, by its file or the sha256 of its bytes."""
+    """Event: a model of a session, with its file or the sha256 of its bytes."""
 
 
 class Options(Text, tag="options"):

@@ -83,7 +83,7 @@ BLOCKS = "repeated blocks"
 """Name of the search for repeated blocks, for ``Facts.begins``."""
 
 EVERY_RULE = "every rule"
-"""Name of the whole search for findings, for ``Facts.begins``."""
+"""Name under which the evaluation of all rules is announced to ``Facts.begins`` before it starts."""
 
 Tier = Literal["stable", "preview", "if-measured"]
 """stable: the evidence was reproduced. preview: documented elsewhere, not reproduced. if-measured: the fix seldom

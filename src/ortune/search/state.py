@@ -190,7 +190,6 @@ class Search:
         return msgspec.structs.replace(comparison, guards=against, beside=also)
 
     def _plan(self, arm: str) -> Plan:
-        """Return the plan of an arm."""
         if arm == BASE:
             return self.default
         if arm == CURRENT:

@@ -39,13 +39,13 @@ class OperatorTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def table(name: str) -> OperatorTable:
-    """Return the table with that name."""
+    """Return the table of operators that a provider supports, from the JSON file with this name."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=OperatorTable)
 
 
 @cache
 def operators(name: str, release: str) -> frozenset[str]:
-    """Return the operators that the table with that name lists for a release."""
+    """Return the operators in the table ``name`` that a release of the provider supports."""
     return table(name).operators(release)
 
 

@@ -61,7 +61,7 @@ class _Tracks:
         self._lane = lane
 
     def of_kernel(self, at: int) -> int:
-        """Return the track of a kernel."""
+        """Return the track number of the kernel at an index; concurrent kernels are on different tracks."""
         return self.device[int(self._lane[at])]
 
 

@@ -84,7 +84,7 @@ class OptionField:
 
     @property
     def required(self) -> bool:
-        """Whether the option is required."""
+        """Whether a value has to be passed, because the field has no default."""
         return self.default is MISSING
 
     @property
