@@ -25,8 +25,8 @@ FINDING_PRIOR = 0.99  # fixes of rules come before changes that may help; the us
 REWRITE_PRIOR = 0.5
 TOGETHER_PRIOR = 0.6  # of all exact rewrites together: one often helps only after another
 JOINED_LEAST, JOINED_MOST = 0.3, 0.98
-"""Limits for a plan of one setting and all rewrites, which is tried before either alone: the minimum prior of the setting,
-and the maximum prior of the plan."""
+"""Minimum prior of a setting for a plan with it and all rewrites, and maximum prior of that plan, which is tried before
+either alone."""
 MENDED_PRIOR = 0.995  # of all exact rewrites if a rule's fix is one of them
 
 
