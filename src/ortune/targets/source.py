@@ -53,6 +53,8 @@ _SMALLER = "use a smaller model, or smaller inputs: --shape, --inputs"
 RUN_S = 120.0
 """Time limit of one run in seconds; a loop in a source may never end."""
 _ENDLESS = "check that its loops end; or use smaller inputs: --shape, --inputs"
+NEVER_OPEN = "check that its loops end"
+"""Advice for a source that is not open within its limit."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _COMPILED = "compiled"
 """Name of the folder with code from torch.compile, which the trials of one invocation share."""
@@ -79,11 +81,20 @@ class SourceProcess:
             have written.
         where: Name of the source, for errors.
         limits: Memory limit, and time limits: ``run_s`` for each run, ``load_s`` for any other request.
+        never_open: Advice for a source that is not open within its limit.
     """
 
-    def __init__(self, python: str, folder: Path, where: str, limits: Limits = Limits(run_s=RUN_S)) -> None:  # noqa: B008
+    def __init__(
+        self,
+        python: str,
+        folder: Path,
+        where: str,
+        limits: Limits = Limits(run_s=RUN_S),  # noqa: B008
+        never_open: str = NEVER_OPEN,
+    ) -> None:
         self.folder = folder
         self._where, self._limits = where, limits
+        self._advice = {OpenSource: never_open, ExportSource: _SMALLER, RunSource: _ENDLESS}
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / _LOG
         with self._log.open("wb") as log:
@@ -145,8 +156,7 @@ class SourceProcess:
             failed = SourceFailed(reason=lacking[0], what=lacking[1], do=_DO[lacking[0]])
         elif monotonic.now_s() > deadline:
             what = f"{_DOING[type(request)]} the source took more than {durations.in_words(most_s)}"
-            do = _ENDLESS if isinstance(request, RunSource) else _SMALLER
-            failed = SourceFailed(reason="timeout", what=what, do=do)
+            failed = SourceFailed(reason="timeout", what=what, do=self._advice[type(request)])
         if failed is not None:
             self._child.end()
         return failed

@@ -5,6 +5,7 @@ The source here tries to leave its process wherever it is opened or timed.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,12 @@ import leaving
 import made_runtimes
 import ortune
 import ten_sources
+from ortune import monotonic
 from ortune.errors import OrtuneError, UsageError
 from ortune.records import Envelope
 from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
+from ortune.targets.source import SourceProcessFailed
+from ortune.verbs._shared.quantities import seconds
 from ortune.verbs.compare import run as compare
 from ortune.worker import fence
 from simulated_machine import Lab, measuring_on
@@ -36,6 +40,11 @@ def model():
 def wider():
     rows = np.random.default_rng(0).normal(size=(200, 9)).astype(np.float32)
     return LogisticRegression().fit(rows, rows[:, 0] > 0.1), rows[:16]
+
+
+def endless():
+    while True:
+        pass
 
 
 def other():
@@ -112,6 +121,25 @@ def test_what_is_of_onnxruntime_alone_is_refused(folder: Path, converted: Path) 
     Path("plan.json").write_text('{"settings": {}, "source": "fitted:model"}')
     with pytest.raises(UsageError, match="has no field 'source'"):
         compared("model.onnx", "plan.json")
+
+
+@pytest.mark.parametrize(("budget", "least_s", "most_s"), [("20s", 60, 60), ("5m", 60, 300)])
+def test_opening_counts_against_the_budget(
+    budget: str, least_s: int, most_s: int, folder: Path, converted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source that never opens ends with the budget, or after a minute, which a framework may need."""
+    python = python_of(SKLEARN)
+    shutil.copy(converted, folder)
+    real_s, began_s = monotonic.now_s, monotonic.now_s()
+    monkeypatch.setattr(monotonic, "now_s", lambda: began_s + 60 * (real_s() - began_s))
+    with pytest.raises(SourceProcessFailed, match="opening the source took more than") as error:
+        ortune.compare("model.onnx", "fitted:endless", b_runtime=python, store="store", budget=budget)
+    (waited_s,) = map(int, re.findall(r"more than (\d+) s", error.value.what))
+    (suggested,) = re.findall(r"--budget (\d+[sm])", error.value.do)
+    assert error.value.where == "fitted:endless" and least_s <= waited_s <= most_s
+    assert "loops" in error.value.do and seconds(suggested, "--budget") > max(
+        waited_s, seconds(budget, "--budget")
+    )
 
 
 SOURCES = Path(__file__).resolve().parents[2] / "sources"

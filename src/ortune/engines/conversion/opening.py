@@ -9,14 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from ortune import durations
 from ortune.engines.conversion.kinds import SourceKind
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.inputs.user_feeds import read_arrays
+from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.watcher import Watcher
 from ortune.records import OpenSource, SourceOpened
 from ortune.runtimes import made, runtimes
+from ortune.search.phases import LEAST_LOAD_S
 from ortune.targets.fence import fence_of
-from ortune.targets.source import SourceProcess
+from ortune.targets.source import NEVER_OPEN, RUN_S, SourceProcess
+from ortune.targets.task import Limits
 from ortune.worker import fence
 
 
@@ -83,6 +87,7 @@ def opened_source(
     *,
     trusted: bool,
     feeds: Path | None = None,
+    budget: Budget = UNLIMITED,
 ) -> Iterator[OpenedSource]:
     """Open a source in a process of its framework, confined unless the user trusts the source.
 
@@ -93,14 +98,21 @@ def opened_source(
         shapes: Input shapes, for a source that does not declare them.
         trusted: Whether the process is not confined.
         feeds: Folder of the inputs for the runs; None if the source is not run.
+        budget: Time of the invocation, of which opening may take the rest, and at least ``LEAST_LOAD_S``.
 
     Raises:
         OrtuneError: The source cannot be opened.
     """
+    most_s = Limits().load_s
+    limits = Limits(load_s=min(most_s, max(LEAST_LOAD_S, budget.left_s)), run_s=RUN_S)
+    never_open = NEVER_OPEN
+    if limits.load_s < most_s:
+        more_s = budget.total_s + limits.load_s
+        never_open += f", or allow more time: --budget {durations.as_option(more_s)}"
     example = folder / "example.npz"
     # A function may read its own folder, from which its module imports others.
     own = Path.cwd() if kind.factory else Path(kind.text).resolve()
-    with SourceProcess(python, folder, kind.text) as process:
+    with SourceProcess(python, folder, kind.text, limits, never_open) as process:
         request = OpenSource(
             kind=kind.kind,
             source=kind.text if kind.factory else str(own),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -58,7 +58,10 @@ def sides_of(
     """
     folder = Path(tempfile.mkdtemp(prefix="source-", dir=opened.scratch))
     opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")
-    with opened_source(kind, python, folder, opened.terms.feeds.shapes, trusted=trusted) as found:
+    # The clock of the journal, which later decisions use, does not run yet.
+    budget = replace(opened.budget, spent_ns=lambda: 1e9 * opened.watch.clock.spent_s)
+    shapes = opened.terms.feeds.shapes
+    with opened_source(kind, python, folder, shapes, trusted=trusted, budget=budget) as found:
         source, request = found.told, found.request
     try:
         pairs = pair_inputs(onnx.model.ir, source.inputs, {}, found.example)
