@@ -10,7 +10,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from ortune.graph.model.graphs import op_set
-from ortune.graph.rows import meeting, moving
+from ortune.graph.rows import indexing, meeting, moving, windows
 from ortune.graph.rows.state import GONE, LOST, RowAxis, Rows, RowStep
 from ortune.graph.shapes.known import Values
 
@@ -88,4 +88,4 @@ _NO_DATA: dict[str, tuple[int, ...]] = {
 _FORGETS = op_set("Shape Size ConstantOfShape Range EyeLike RandomNormalLike RandomUniformLike NonZero")
 _WITH_SPREAD_ROWS = moving.ELEMENTWISE | meeting.NORMALISES | {"Reshape"}
 """Operators that keep elements in place; after all others, rows that are spread over several axes are lost."""
-_HANDLERS = moving.HANDLERS | meeting.HANDLERS
+_HANDLERS = moving.HANDLERS | indexing.HANDLERS | windows.HANDLERS | meeting.HANDLERS

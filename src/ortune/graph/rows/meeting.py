@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ortune.graph.attributes import int_of, ints_of
+from ortune.graph import equations
+from ortune.graph.attributes import int_of, ints_of, text_of
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
+from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import input_of
 from ortune.graph.rows.state import GONE, Handler, RowAxis, RowStep
 
@@ -47,8 +49,10 @@ def _moments(step: RowStep) -> RowAxis:
 def _image(step: RowStep) -> RowAxis:
     """Return the row axis after statistics over the positions of each channel, or group of channels."""
     rank = step.rank()
+    if rank is None or int_of(step.node, "channels_last", 0):
+        return RowAxis(0) if step.axis() == 0 else GONE
     first = 1 if step.node.op_type == "GroupNormalization" else 2
-    return GONE if rank is None else _over(step, list(range(first, rank)))
+    return _over(step, list(range(first, rank)))
 
 
 def _image_alone(step: RowStep) -> RowAxis:
@@ -114,15 +118,65 @@ def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
     return found
 
 
-def _convolution(step: RowStep) -> RowAxis:
-    if step.axis() == 0:
-        return RowAxis(0)
-    weight = step.values.sizes(input_of(step.node, 3 if step.node.op_type == "QLinearConv" else 1))
-    if step.axis() is None or weight is None or None in weight[2:]:
+def _einsum(step: RowStep) -> RowAxis:
+    equation, ranks = text_of(step.node, "equation", ""), [step.rank(i) for i in range(len(step.inputs))]
+    known = [rank for rank in ranks if rank is not None]
+    indices = equations.operands(equation, known) if len(known) == len(ranks) else None
+    if indices is None or any(rows.depends_on_rows and rows.axis is None for rows in step.inputs):
         return GONE
-    axis = step.axis() or 0
-    # If rows are positions of one image, a kernel of size 1 sees only one of them.
-    return RowAxis(axis, meets=axis > 1 and weight[axis] != 1)
+    of_rows = {
+        own[rows.axis] for rows, own in zip(step.inputs, indices, strict=True) if rows.axis is not None
+    }
+    if len(of_rows) != 1:
+        return GONE
+    (index,), kept = of_rows, equations.result(equation, indices)
+    return RowAxis(kept.index(index)) if index in kept else RowAxis(None, meets=True)
+
+
+def _weights_alone(step: RowStep) -> RowAxis:
+    """Return the row axis of a product with quantized weights, which sums over the last axis."""
+    axis, rank = step.axis(), step.rank()
+    if axis is None:
+        return GONE
+    return RowAxis(None, meets=True) if rank is not None and axis == rank - 1 else RowAxis(axis)
+
+
+def _batch_statistics(step: RowStep) -> RowAxis:
+    """Return the row axis of a BatchNormalization, which reads the whole batch in training mode only."""
+    axis, rank = step.axis(), step.rank()
+    if axis is None:
+        return GONE
+    if not int_of(step.node, "training_mode", 0):
+        return RowAxis(axis, spread=step.rows().spread)
+    return GONE if rank is None else _over(step, [a for a in range(rank) if a != 1])
+
+
+def _skip_norm(step: RowStep) -> RowAxis:
+    """Return the row axis of a sum that is normalized over its last axis."""
+    rank, axes = step.rank(), {rows.axis for rows in step.inputs if rows.depends_on_rows}
+    axis = axes.pop() if len(axes) == 1 else None
+    if axis is None or (rank is None and axis > 0):
+        return GONE
+    return RowAxis(axis, meets=rank is not None and axis == rank - 1)
+
+
+def _attention(step: RowStep) -> RowAxis | list[RowAxis]:
+    """Return the row axis of an attention operator, which combines rows if they are taken for the steps of one row."""
+    axis, rank, node = step.axis(), step.rank(), step.node
+    if axis == 0:
+        return RowAxis(0)
+    # ONNX Runtime's own operators of these names compute the keys from the same input.
+    packed = node.op_type == "QAttention" or (node.op_type == "Attention" and node.domain not in STANDARD)
+    keys = axis if packed else step.axis(1)
+    if axis is None or rank is None or axis != rank - 2 or keys != axis:
+        return GONE
+    return [RowAxis(axis, meets=True)]
+
+
+def _fourier(step: RowStep) -> RowAxis:
+    given, usual = constant(input_of(step.node, 2)), 1 if (step.node.version or 20) < 20 else -2
+    named = int_of(step.node, "axis", usual)
+    return _over(step, [named if given is None else int(given.reshape(-1)[0])])
 
 
 def _recurrent(step: RowStep) -> RowAxis | list[RowAxis]:
@@ -142,9 +196,16 @@ _REDUCES = op_set(
 )
 _SOFTMAX = op_set("Softmax LogSoftmax Hardmax")
 _NORMALISE = op_set("LayerNormalization RMSNormalization SimplifiedLayerNormalization")
-_GLOBAL_POOLS = op_set("GlobalAveragePool GlobalLpPool GlobalMaxPool")
+_GLOBAL_POOLS = op_set("GlobalAveragePool GlobalLpPool GlobalMaxPool QLinearGlobalAveragePool")
 _IMAGES = op_set("GroupNormalization InstanceNormalization")
-NORMALISES = _REDUCES | _SOFTMAX | _NORMALISE | _GLOBAL_POOLS | _IMAGES | op_set("LpNormalization CumSum")
+NORMALISES = (
+    _REDUCES
+    | _SOFTMAX
+    | _NORMALISE
+    | _GLOBAL_POOLS
+    | _IMAGES
+    | op_set("BatchNormalization LpNormalization CumSum")
+)
 """Operators that read all elements along some axes."""
 _TURNED = ("transA", "transB")
 HANDLERS: dict[str, Handler] = {
@@ -154,13 +215,18 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_IMAGES, _image),
     **dict.fromkeys(_GLOBAL_POOLS, _image_alone),
     **dict.fromkeys(op_set("ArgMax ArgMin"), _arg),
-    **dict.fromkeys(op_set("Conv ConvTranspose ConvInteger QLinearConv FusedConv"), _convolution),
     **dict.fromkeys(op_set("LSTM GRU RNN DynamicQuantizeLSTM"), _recurrent),
     **dict.fromkeys(
         op_set("MatMul MatMulInteger MatMulIntegerToFloat DynamicQuantizeMatMul"), _product(0, 1)
     ),
-    **dict.fromkeys(op_set("Gemm FusedMatMul"), _product(0, 1, _TURNED)),
-    "QLinearMatMul": _product(0, 3),
+    **dict.fromkeys(op_set("Gemm FusedGemm FusedMatMul"), _product(0, 1, _TURNED)),
+    **dict.fromkeys(op_set("QLinearMatMul QGemm"), _product(0, 3, _TURNED)),
+    **dict.fromkeys(op_set("MatMulNBits MatMulBnb4"), _weights_alone),
+    **dict.fromkeys(op_set("SkipLayerNormalization SkipSimplifiedLayerNormalization"), _skip_norm),
+    **dict.fromkeys(op_set("Attention GroupQueryAttention MultiHeadAttention QAttention"), _attention),
+    "BatchNormalization": _batch_statistics,
+    "DFT": _fourier,
+    "Einsum": _einsum,
     "LpNormalization": _one_axis,
     "MeanVarianceNormalization": _moments,
     "CumSum": _cumsum,

@@ -20,6 +20,13 @@ def _first_alone(step: RowStep) -> RowAxis:
     return RowAxis(0) if step.axis() == 0 else GONE
 
 
+def _one_hot(step: RowStep) -> RowAxis:
+    axis, rank = step.axis(), step.rank_out()
+    if axis is None or rank is None:
+        return GONE
+    return RowAxis(axis + (int_of(step.node, "axis", -1) % rank <= axis))
+
+
 def _broadcast(step: RowStep) -> RowAxis:
     rank_out, axes = step.rank_out(), set[int]()
     for position, rows in enumerate(step.inputs):
@@ -98,22 +105,6 @@ def _squeeze(step: RowStep) -> RowAxis:
     return GONE if axis in gone else RowAxis(axis - sum(a < axis for a in gone))
 
 
-def _gather(step: RowStep) -> RowAxis:
-    at = int_of(step.node, "axis", 0)
-    rank, rank_of_indices = step.rank(0), step.rank(1)
-    if rank is None or rank_of_indices is None:
-        return GONE
-    at %= rank
-    data, indices = step.rows(0), step.rows(1)
-    if data.depends_on_rows and indices.depends_on_rows:
-        return GONE
-    if indices.depends_on_rows:
-        return GONE if indices.axis is None else RowAxis(at + indices.axis)
-    if data.axis is None or data.axis == at:
-        return GONE
-    return RowAxis(data.axis if data.axis < at else data.axis + rank_of_indices - 1)
-
-
 def _along(step: RowStep) -> RowAxis:
     """Return the unchanged row axis of a Concat or Split along another axis."""
     axes = {rows.axis for rows in step.inputs if rows.depends_on_rows}
@@ -143,13 +134,13 @@ def _shared_range(step: RowStep) -> RowAxis | list[RowAxis]:
     return [GONE if axis is None else RowAxis(axis), RowAxis(), RowAxis()]
 
 
-_SAME_AXES = UNARY | op_set("BatchNormalization OneHot PRelu Trilu")
+_SAME_AXES = UNARY | op_set("PRelu Trilu")
 _BATCH_FIRST = op_set(
-    "AveragePool LRN LpPool "
-    "MaxPool Resize Upsample DepthToSpace SpaceToDepth QLinearAveragePool QLinearGlobalAveragePool Attention "
-    "MultiHeadAttention GroupQueryAttention QAttention EmbedLayerNormalization SkipLayerNormalization "
-    "SkipSimplifiedLayerNormalization RotaryEmbedding Normalizer Scaler LinearClassifier LinearRegressor "
-    "TreeEnsembleClassifier TreeEnsembleRegressor SVMClassifier SVMRegressor Pad Tile"
+    "AffineGrid ArrayFeatureExtractor Binarizer CastMap CategoryMapper CenterCropPad Col2Im DeformConv "
+    "EmbedLayerNormalization FeatureVectorizer GridSample Imputer LabelEncoder LinearClassifier "
+    "LinearRegressor MaxUnpool Multinomial Normalizer OneHotEncoder RotaryEmbedding "
+    "SVMClassifier SVMRegressor STFT Scaler SpaceToDepth TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor "
+    "ZipMap"
 )
 ELEMENTWISE = _SAME_AXES | BROADCASTING
 """Operators that read one element of each input at a time."""
@@ -157,15 +148,14 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_SAME_AXES, _same),
     **dict.fromkeys(BROADCASTING, _broadcast),
     **dict.fromkeys(_BATCH_FIRST, _first_alone),
-    **dict.fromkeys(op_set("Concat Split"), _along),
+    **dict.fromkeys(op_set("Concat QLinearConcat Split"), _along),
     "DynamicQuantizeLinear": _shared_range,
-    "MatMulNBits": _same,
+    "OneHot": _one_hot,
     "Transpose": _transpose,
     "Reshape": _reshape,
     "Flatten": _flatten,
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,
-    "Gather": _gather,
     "Slice": _slice,
     "Expand": _expand,
 }

@@ -59,6 +59,11 @@ class RowStep:
         """Return the row axis of an input; None if it has no rows, or the axis is unknown."""
         return self.rows(position).axis
 
+    def holds_rows_alone(self) -> bool:
+        """Return whether the row axis of the first input has one position per row."""
+        dims, axis = self.values.dims(input_of(self.node, 0)), self.axis()
+        return dims is not None and axis is not None and dims[axis] in self.symbols
+
     def rank(self, position: int = 0) -> int | None:
         """Return the rank of an input; None if it is unknown."""
         dims = self.values.dims(input_of(self.node, position))
