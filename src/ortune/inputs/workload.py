@@ -394,7 +394,7 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
     inputs = saved.inputs_path and path.parent / saved.inputs_path
     if inputs and inside and not inputs.resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"its inputs are in another folder: {saved.inputs_path!r}", where=str(path))
-    # A file from elsewhere may only refer to inputs in its own folder.
+    # What does not exist from the workload's folder is a path from the current folder, as the user wrote it.
     exists = inputs and files.exists(recording_file.split(inputs)[0])
     inputs_path = str(inputs) if inputs and (inside or exists) else saved.inputs_path
     return msgspec.structs.replace(saved, inputs_path=inputs_path, custom_ops=tuple(custom_ops))
