@@ -192,6 +192,29 @@ def test_a_search_without_a_leader_on_a_busy_machine_waits_for_a_quiet_one() -> 
     assert not any("--wait-quiet" in line for line in tune_words.next_commands(golden_tune.exploratory()))
 
 
+SEARCHED = [
+    pytest.param(others(), USED, id="a leader with other threads"),
+    pytest.param(
+        others(favours=False), ("1.6 of 2 CPUs", "waiting for them may explain"), id="another leader"
+    ),
+    pytest.param(others(explains=False, hides=True), HIDDEN, id="no leader"),
+]
+
+
+@pytest.mark.parametrize("format_", range(5))
+@pytest.mark.parametrize(("load", "said"), SEARCHED)
+def test_a_search_that_compared_nothing_names_the_busy_machine(
+    load: OtherPrograms, said: tuple[str, ...], format_: int
+) -> None:
+    worded = msgspec.structs.replace(load, words=others_words.words(load, 0.95))
+    envelope = golden_tune.exploratory(others=worded)
+    facts(every_format(envelope, tune_words)[format_], *said)
+    assert any("--wait-quiet 10m" in line for line in tune_words.next_commands(envelope))
+    brief = made(envelope)
+    facts(" ".join(what for _, what in risks(brief).values()), said[0])
+    facts(" ".join(brief.next_steps), "--wait-quiet 10m")
+
+
 def test_a_brief_does_not_advise_to_ship_it() -> None:
     brief = made(compared(others()))
     assert brief.decision == "unproven"

@@ -141,6 +141,30 @@ def _hidden(
     return comparison if known else msgspec.structs.replace(comparison, more_blocks=None, more_s=None)
 
 
+def other_programs(
+    trials: Sequence[Measured], host: Host, *, explains: bool, favours: bool
+) -> OtherPrograms | None:
+    """Return the record of other programs for trials without a comparison; None on a quiet machine.
+
+    Args:
+        trials: Trials of all plans.
+        host: The machine.
+        explains: Whether a plan looks faster, which waiting may explain; otherwise waiting may hide differences.
+        favours: Whether that plan has other threads, spinning or affinity.
+    """
+    known = [waits for trial in trials if (waits := waiting_of(trial, host)) is not None]
+    if not known or (used_cpus := _used_cpus(known)) <= quiet_cpus(host):
+        return None
+    return OtherPrograms(
+        used_cpus=used_cpus,
+        cpus=host.effective_cpus,
+        waited_ratio=_share(known),
+        explains=explains,
+        favours=favours,
+        hides=not explains,
+    )
+
+
 def _share(waits: Sequence[TrialWaiting | None]) -> float:
     """Return the mean fraction of waiting over the trials with known waiting; 0.0 if there are none."""
     shares = [w.share for w in waits if w is not None]

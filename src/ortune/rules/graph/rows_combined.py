@@ -1,7 +1,7 @@
 """Nodes combine the rows of a batch.
 
-What it is: a node that normalises, sums, multiplies or pools along the axis of the batch, so an output row depends on the
-    other rows. Often the cause is a Reshape that merges the batch with another axis, an axis counted from the wrong
+What it is: a node that normalises, sums, multiplies or pools along the axis of the batch, so an output row depends on
+    the other rows. Often the cause is a Reshape that merges the batch with another axis, an axis counted from the wrong
     side, or a recurrent layer that takes the batch for time.
 Why it costs: answers change with the batch size, so a batch, the usual way to more throughput, gives wrong results. At
     batch size 1, where exports are tested, nothing shows.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
-from ortune.records import Block, Comparison, Host, Plan
+from ortune.records import Block, Comparison, Host, Measured, OtherPrograms, Plan
 from ortune.search.blocks import BASE
-from ortune.search.waiting import Again, differ_in_threads, with_other_programs
+from ortune.search.waiting import Again, differ_in_threads, other_programs, with_other_programs
 from ortune.show import others_words
 
 
@@ -46,5 +47,24 @@ def worded(comparison: Comparison | None) -> Comparison | None:
     """Return a comparison with the sentence about other programs filled in, if it has facts about them."""
     if comparison is None or comparison.others is None:
         return comparison
-    text = others_words.words(comparison.others, comparison.level)
-    return msgspec.structs.replace(comparison, others=msgspec.structs.replace(comparison.others, words=text))
+    return msgspec.structs.replace(comparison, others=_worded(comparison.others, comparison.level))
+
+
+def without_comparison(
+    trials: Sequence[Measured], host: Host, leader: Plan | None, base: Plan
+) -> OtherPrograms | None:
+    """Return facts and a sentence on other programs for a search that compared nothing; None on a quiet machine.
+
+    Args:
+        trials: Trials of all plans.
+        host: The machine.
+        leader: The plan that looks faster; None if none does.
+        base: The plan that it would replace.
+    """
+    favours = leader is not None and differ_in_threads(leader, base)
+    others = other_programs(trials, host, explains=leader is not None, favours=favours)
+    return others and _worded(others)
+
+
+def _worded(others: OtherPrograms, level: float = math.nan) -> OtherPrograms:
+    return msgspec.structs.replace(others, words=others_words.words(others, level))

@@ -48,10 +48,11 @@ def limits(result: TuneResult) -> list[str]:
     """Return the sentences that qualify the headline."""
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
     wrong += within_memory_words.sentences(result)
-    if nothing_tested(result) or result.budget.exploratory:
-        return wrong
     claim = deciding_claim(result)
-    others = [claim.others.words] if claim is not None and claim.others is not None else []
+    load = result.others if claim is None else claim.others
+    others = [load.words] if load is not None else []
+    if nothing_tested(result) or result.budget.exploratory:
+        return [*wrong, *others]
     if keeps_current(result):
         return [*wrong, *others]
     return [*wrong, *others, *([result.caution] if result.caution else []), *_final(result)]

@@ -39,7 +39,9 @@ from ortune.show.message_words import text, texts
 from ortune.show.sides import with_values
 from ortune.verbs._shared import shipped as shipping
 from ortune.verbs._shared import tuned_words
-from ortune.verbs._shared.other_programs import worded
+from ortune.verbs._shared.other_programs import without_comparison, worded
+from ortune.verbs._shared.tune_facts import deciding_claim
+from ortune.verbs._shared.tune_headline import leading
 from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
 NEIGHBOUR = 0.5  # CPUs used by other processes (or their load, without that figure) that make a machine busy
@@ -90,7 +92,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         against_default, default_figures, winner_figures if winner else current_figures
     )
     against_current = against_current and with_values(against_current, current_figures, winner_figures)
-    return TuneResult(
+    result = TuneResult(
         side=msgspec.structs.replace(run.side.record, plan=Plan()),
         default=run.side.plan,
         wrong_default=run.baseline.check.wrong_plan,
@@ -180,6 +182,17 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         conditions=_conditions(search),
         smallest_effect_ratio=search.smallest_effect_ratio(),
     )
+    if deciding_claim(result) is not None:
+        return result
+    trials = _trials(search.blocks) or [run.baseline.pilot.first]
+    leader = leading(result)
+    others = without_comparison(
+        trials,
+        run.baseline.host,
+        leader.plan if leader is not None else None,
+        search.current or search.default,
+    )
+    return msgspec.structs.replace(result, others=others)
 
 
 def _made_by(plan: Plan, side: ResolvedSide) -> str:

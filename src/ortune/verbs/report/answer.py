@@ -24,6 +24,7 @@ class PlanPair:
         allowed: Names of guards that may fail.
         standing: How certain a tuning that changes nothing is; None for others.
         reproduce: Command of the tuning or comparison.
+        load: Remark on other programs, if they may explain or hide a difference where there is no other plan; "".
     """
 
     base_name: str
@@ -45,6 +46,7 @@ class PlanPair:
     bundle: str = ""
     standing: tune_facts.Standing | None = None
     reproduce: str = ""
+    load: str = ""
 
 
 def answer(envelope: Envelope[Record]) -> PlanPair | None:
@@ -87,6 +89,9 @@ def _tuned(result: TuneResult) -> PlanPair:
         runtime=result.runtime or result.side.runtime,
     )
     default = result.default_figures if result.winner == result.default else None
+    claim = tune_facts.deciding_claim(result)
+    others = result.others if claim is None else claim.others
+    doubtful = others is not None and (others.explains or others.hides)
     return PlanPair(
         base_name=tune_facts.base_name(result),
         new_name="winner",
@@ -109,6 +114,7 @@ def _tuned(result: TuneResult) -> PlanPair:
         bundle=result.bundle,
         standing=tune_facts.certainty(result) if kept else None,
         reproduce=result.reproduce,
+        load=others.words if kept and others is not None and doubtful else "",
     )
 
 

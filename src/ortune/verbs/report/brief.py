@@ -254,6 +254,7 @@ def _next(both: PlanPair, decision: Decision, work: Workload | None, enough_s: f
     new = both.new
     if decision == "unproven" and new is None:
         longer = with_budget(both.reproduce, enough_s or LONGER_S)
+        longer += others_words.WAIT if longer and both.load else ()
         return ("keep the current configuration", *([f"to find out: {shlex.join(longer)}"] if longer else []))
     if decision == "ship" and both.bundle:
         return (f"ship the bundle {both.bundle}", *_proof_line(both, work))

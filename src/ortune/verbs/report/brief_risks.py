@@ -26,6 +26,8 @@ def risks(
     others += [
         _risk("measurement", "look", f"{f.code} {f.what}") for f in both.findings if about_measurement(f)
     ]
+    if both.load:
+        others.append(_risk("measurement", "look", both.load))
     if any(not c.ok for c in both.controls):
         others.append(_risk("measurement", "look", "a control failed: the machine was too busy"))
     if both.new is None:

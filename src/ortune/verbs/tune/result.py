@@ -12,6 +12,7 @@ from ortune.records import (
     Comparison,
     Figures,
     Headroom,
+    OtherPrograms,
     Placement,
     Plan,
     PrecisionRow,
@@ -140,6 +141,8 @@ class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
         allowed: Allowed safety classes and guards: a winner may fail a guard named here.
         caution: Why the default is a weak baseline here (more pool threads than CPUs); otherwise "".
         conditions: The load of the machine, in words ("on an idle machine"); "" if unknown.
+        others: Other programs during a search that compared nothing; None on a quiet machine, and if a comparison has
+            this record.
         smallest_effect_ratio: Minimum detectable effect of the search as a fraction, if no gain was confirmed.
         runtime: The winner's runtime, if it is not the side's.
         placement: The winner's nodes by execution provider; empty for the CPU only.
@@ -184,6 +187,7 @@ class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
     caution: str = ""
     conditions: str = ""
+    others: OtherPrograms | None = None
     smallest_effect_ratio: float | None = None
     headroom: Headroom | None = None
     default_profile: ProfileResult | None = None

@@ -278,11 +278,8 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
 
 def _quiet(result: TuneResult) -> list[str]:
     """Return the options to wait for a quiet machine, if the machine was busy and nothing was compared."""
-    return (
-        list(others_words.WAIT)
-        if result.conditions == BUSY_MACHINE and deciding_claim(result) is None
-        else []
-    )
+    busy = result.others is not None or result.conditions == BUSY_MACHINE
+    return list(others_words.WAIT) if busy and deciding_claim(result) is None else []
 
 
 def _tone(result: TuneResult) -> Tone:
