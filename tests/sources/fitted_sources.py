@@ -40,3 +40,24 @@ def named_columns():
 def boosted_regression():
     rows, _ = _rows()
     return xgboost.XGBRegressor(n_estimators=20, random_state=0).fit(rows, rows[:, 0] ** 2), rows[:32]
+
+
+def of_two_outputs():
+    rows, _ = _rows()
+    return xgboost.XGBRegressor(n_estimators=5).fit(rows, rows[:, :2] ** 2)
+
+
+def trees_of_two_outputs():
+    rows, _ = _rows()
+    model = xgboost.XGBRegressor(n_estimators=5, multi_strategy="multi_output_tree")
+    return model.fit(rows, rows[:, :2] ** 2)
+
+
+def of_two_labels():
+    rows, _ = _rows()
+    return xgboost.XGBClassifier(n_estimators=5).fit(rows, rows[:, :2] > 0)
+
+
+def linear():
+    rows, _ = _rows()
+    return xgboost.XGBRegressor(n_estimators=5, booster="gblinear").fit(rows, rows[:, 0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -80,8 +81,11 @@ class Fitted:
             if _is_booster(model):  # stored models contain LightGBM's own name of the objective
                 model = type(model)(model_str=model.model_to_string())
             return onnxmltools.convert_lightgbm(model, initial_types=types, target_opset=opset, zipmap=False)
-        with _without_names(self.estimator):
-            return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
+        with _without_names(self.estimator), _named_cause(self.estimator):
+            model = onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
+        if _outputs_written(model) < _n_outputs(self.estimator):
+            raise SourceRefused(_unsupported(self.estimator))
+        return model
 
     def threads(self) -> int | None:
         """Return None: an estimator has its own ``n_jobs``, and libraries use ``OMP_NUM_THREADS``."""
@@ -139,6 +143,51 @@ def _without_names(estimator: Any) -> Iterator[None]:
         yield
     finally:
         booster.feature_names = names
+
+
+@contextlib.contextmanager
+def _named_cause(estimator: Any) -> Iterator[None]:
+    """Name the property of an XGBoost model that its converter does not support, if that explains an error."""
+    try:
+        yield
+    except Exception as error:
+        unsupported = _unsupported(estimator)
+        if not unsupported:
+            raise
+        raise SourceRefused(unsupported) from error
+
+
+def _unsupported(estimator: Any) -> str:
+    """Return the property of an XGBoost model that its converter does not support; "" if there is none."""
+    booster, n_outputs = str(_config(estimator)["gradient_booster"]["name"]), _n_outputs(estimator)
+    if n_outputs > 1:
+        what = "with several outputs (this one has %d): train and convert one for each output" % n_outputs
+    elif booster != "gbtree":
+        what = "with another booster than gbtree (this one has %s)" % booster
+    else:
+        return ""
+    return "onnxmltools %s converts no XGBoost model %s" % (importlib.metadata.version("onnxmltools"), what)
+
+
+def _n_outputs(estimator: Any) -> int:
+    """Return the number of values or sets of classes that an XGBoost model predicts for each row."""
+    return int(_config(estimator)["learner_model_param"].get("num_target", 1))
+
+
+def _config(estimator: Any) -> dict[str, Any]:
+    learner: dict[str, Any] = json.loads(estimator.get_booster().save_config())["learner"]
+    return learner
+
+
+def _outputs_written(model: Any) -> int:
+    """Return the number of outputs to which the trees of an ONNX model contribute; at least 1."""
+    ids = [
+        attribute.ints
+        for node in model.graph.node
+        for attribute in node.attribute
+        if attribute.name in ("target_ids", "class_ids")
+    ]
+    return max((len(set(each)) for each in ids), default=1)
 
 
 def _has_classes(estimator: Any) -> bool:

@@ -77,6 +77,27 @@ def test_boosters_of_every_form_are_converted(
 
 
 @pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        ("of_two_outputs", "several outputs (this one has 2)"),
+        ("trees_of_two_outputs", "several outputs (this one has 2)"),
+        ("of_two_labels", "several outputs (this one has 2)"),
+        ("linear", "another booster than gbtree (this one has gblinear)"),
+    ],
+)
+def test_what_a_converter_does_not_support_is_named(
+    source: str, cause: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two outputs, XGBoost's converter writes one silently, and of others it raises an error without a cause."""
+    monkeypatch.chdir(folder)
+    more = {"output": "refused.onnx", "force": True, "source_python": python_of(SKLEARN)}
+    answer = ortune.convert(f"fitted_sources:{source}", framework="sklearn", **more)
+    assert answer.verdict == "not-converted"
+    (attempt,) = answer.result.conversions
+    assert "onnxmltools" in attempt.failed and cause in attempt.failed
+
+
+@pytest.mark.parametrize(
     ("source", "options", "rule", "better", "mended"),
     [
         ("swish", {"opset": 12, "exporter": "torchscript"}, "GRA004", "swish", {"opset": 18}),
