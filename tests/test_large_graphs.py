@@ -18,10 +18,10 @@ from onnx_text import assemble, saved
 from ortune import rewrites, rules
 from ortune.engines.partitions import summary, support
 from ortune.engines.partitions.partition import partition
-from ortune.engines.partitions.shapes import shapes
 from ortune.graph.groups import layer_groups
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.regions import regions
+from ortune.graph.shapes.complete import complete_values
 from ortune.graph.shapes.known import known_values, remembering
 from ortune.inputs import workload
 from ortune.records import Workload
@@ -178,8 +178,8 @@ def passes(model: OpenModel) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"rule {rule.code}", lambda rule=rule: rule.findings(facts)  # type: ignore[misc]
     for rewrite in rewrites.all_rewrites().values():
         yield f"rewrite {rewrite.name}", lambda rewrite=rewrite: rewrite.proposes(graph, work)  # type: ignore[misc]
-    values, shares = shapes(graph), summary.work_shares(graph, shaped)
-    yield "shapes", lambda: shapes(graph)
+    values, shares = complete_values(graph), summary.work_shares(graph, shaped)
+    yield "shapes", lambda: complete_values(graph)
     yield "work", lambda: summary.work_shares(graph, shaped)
     for form in support.FORMATS:
         parts = partition(graph, form, values=values)

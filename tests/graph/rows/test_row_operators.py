@@ -145,6 +145,7 @@ TABLE: list[tuple[str, str, int | str]] = [
     (IMAGE, "z = InstanceNormalization (x, scale4, scale4)", 0),
     (AS_CHANNELS, "z = InstanceNormalization (x, scale4, scale4)", 1),
     (AS_ONE_IMAGE, "z = InstanceNormalization (x, scale4, scale4)", MEETS),
+    (IMAGE, "z = GroupNormalization <num_groups = 2> (x, scale4, scale4)", 0),
     (AS_ONE_IMAGE, "z = GroupNormalization <num_groups = 2> (x, scale4, scale4)", MEETS),
     (IMAGE, "z = BatchNormalization (x, scale4, scale4, scale4, scale4)", 0),
     (IMAGE, "z, m, v = BatchNormalization <training_mode = 1> (x, scale4, scale4, scale4, scale4)", MEETS),
@@ -152,6 +153,9 @@ TABLE: list[tuple[str, str, int | str]] = [
     (IMAGE, "z = MeanVarianceNormalization <axes = [2, 3]> (x)", 0),
     (MIDDLE, "u = Sinh (x)\n z = Asinh (u)", 1),
     # ONNX Runtime's own.
+    (MIDDLE, "z = com.microsoft.SkipLayerNormalization (x, x, scale8)", 1),
+    (MIDDLE, "s = com.microsoft.FastGelu (x)\n z = MatMul (s, last)", 1),
+    (ROWS, "z = com.microsoft.MultiHeadAttention <num_heads = 2> (x, x, x)", 0),
     (LAST, "z = com.microsoft.SkipLayerNormalization (x, x, scale8)", MEETS),
     (MIDDLE, "z = com.microsoft.MultiHeadAttention <num_heads = 2> (x, x, x)", MEETS),
 ]  # fmt: skip

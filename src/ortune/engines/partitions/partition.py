@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 from ortune.engines.partitions.facts import NodeFacts, reason
 from ortune.engines.partitions.regions import Wiring, boundary, grouped
-from ortune.engines.partitions.shapes import shapes
 from ortune.engines.partitions.support import Format
 from ortune.engines.partitions.units import Unit, units_of
 from ortune.graph.model.garbage import without_collection
+from ortune.graph.shapes.complete import complete_values
 from ortune.graph.shapes.known import Values
 from ortune.records import NodeReason
 
@@ -70,7 +70,7 @@ def partition(model: ir.Model, format_: Format, release: str = "", values: Value
         release: Release of ONNX Runtime; "" for the newest known.
         values: Shapes and types of the model's values; None to infer them.
     """
-    values = shapes(model) if values is None else values
+    values = complete_values(model) if values is None else values
     wiring = Wiring(units_of(model.graph, qdq=format_.qdq))
     refused = refusals(model, wiring.units, values, format_, release)
     stops = [unit for unit in wiring.units if unit.target.op_type in format_.stop]

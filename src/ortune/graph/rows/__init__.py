@@ -11,6 +11,7 @@ from ortune.graph.dataflow import Flow
 from ortune.graph.model.graphs import nodes
 from ortune.graph.rows.follow import SHARED_RANGE, after
 from ortune.graph.rows.state import Rows
+from ortune.graph.shapes.complete import complete_values
 from ortune.graph.shapes.known import known_values
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes, is_anonymous, kind_of_name
 
@@ -108,6 +109,9 @@ def mixed_rows(model: ir.Model) -> MixedRows:
     if not axes and not padded:
         return MixedRows()
     values, fed = known_values(model), set(feedable(model))
+    # onnx infers nothing of ONNX Runtime's own operators, nor of what follows them.
+    if any(values.dims(output) is None for node in model.graph for output in node.outputs):
+        values = complete_values(model)
     # Names that shape inference gives to dimensions of inputs.
     symbols = frozenset(f"{name}[{axis}]" for name, axis in axes.items())
     flow: Flow[Rows] = Flow(

@@ -10,6 +10,8 @@ There are two engines, since neither can replace the other:
   also used to count operations (``graph/cost``): every size is a number there, so onnx can infer a single node whose
   operator has no rule (``single_nodes``).
 
+``complete`` runs both, for values that depend on contributed operators.
+
 ``nearby`` is not an engine: it returns the rank or axes of one value from the few nodes before it, for patterns that
 are matched many times in a model, where inference would cost more than the match.
 

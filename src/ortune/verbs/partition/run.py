@@ -16,12 +16,12 @@ from ortune.catalogue.providers import COREML
 from ortune.engines.partitions import summary, support
 from ortune.engines.partitions.improve import CandidateEffects, Candidates, Proposals, rewritten
 from ortune.engines.partitions.partition import Partition, partition
-from ortune.engines.partitions.shapes import shapes
 from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import unchanged
 from ortune.graph.model.open import OpenModel
 from ortune.graph.model.save import save_model
 from ortune.graph.nodes import operator
+from ortune.graph.shapes.complete import complete_values
 from ortune.graph.shapes.growing import growing_inputs
 from ortune.graph.shapes.known import Values
 from ortune.measuring.opening import Experiment
@@ -188,7 +188,7 @@ class _Models:
     def values(self, model: ir.Model) -> Values:
         """Return the shapes and types of the values in a state of the model."""
         if model not in self._values:
-            self._values[model] = shapes(model)
+            self._values[model] = complete_values(model)
         return self._values[model]
 
     def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:

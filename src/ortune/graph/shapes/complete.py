@@ -1,4 +1,4 @@
-"""Shapes and types of a model's values that ONNX Runtime knows when it partitions the model."""
+"""Shapes and types of a model's values, those of ONNX Runtime's own operators and of what follows them included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.graph.shapes.walk import Walk
 
 
 @without_collection()
-def shapes(model: ir.Model) -> Values:
+def complete_values(model: ir.Model) -> Values:
     """Infer shapes with onnx, and the remaining ones with a walk that supports ONNX Runtime's own operators."""
     values = known_values(model)
     walk = Walk(keep=lambda _: 0, defaults=False, soft=True)
