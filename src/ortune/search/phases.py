@@ -41,7 +41,7 @@ def _phase(name: str, verbs: str, amount: float, unit: str, what: str) -> float:
 EVERY = "all that run a model"
 
 LEAST_LOAD_S = _phase(
-    "loading", EVERY, 60.0, "s", "loading a model or a rewrite may take this long in any budget"
+    "loading", EVERY, 60.0, "s", "loading a model, a source or a rewrite may take this long in any budget"
 )
 LEAST_FIRST_RUN_S = _phase(
     "first run", EVERY, 20.0, "s", "a first run may take this long in any budget; a loop may never end"
