@@ -23,7 +23,7 @@ from ortune.bundle.web import javascript_lines
 from ortune.errors import OrtuneError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
-from ortune.records import BundleInfo, Case, Comparison, Plan, ProviderSpec, Value, Workload
+from ortune.records import BundleInfo, Case, Comparison, OtherPrograms, Plan, ProviderSpec, Value, Workload
 
 FEEDS = {"x": np.ones((2, 64), np.float32)}
 
@@ -70,6 +70,17 @@ def test_the_readme_says_what_it_is_and_names_files_that_are_there(
     loaders = {name for name in own if name.lower().startswith("load.")}
     assert {name for name in own if ".onnx" not in name} - loaders - {"README.md"} <= named
     assert "`load.mjs`" in text and "README.md" in (bundle / "SHA256SUMS").read_text(encoding="utf-8")
+
+
+def test_the_readme_says_what_other_programs_mean_for_the_gain(tmp_path: Path, make_bundle: Bundle) -> None:
+    words = "measured while other programs used 1.6 of 2 CPUs, where fewer threads win by nature"
+    others = OtherPrograms(used_cpus=1.6, cpus=2, waited_ratio=0.5, explains=True, favours=True, words=words)
+    proof = Comparison(
+        statistic="p50 latency", ratio=0.8, ratio_low=0.7, ratio_high=0.9, level=0.95, method="sign-flip",
+        n_blocks=12, smallest_effect_ratio=None, verdict="faster", phase="confirm", others=others,
+    )  # fmt: skip
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": 1}, proof=proof)
+    facts((bundle / "README.md").read_text(encoding="utf-8"), "12 fresh blocks", words)
 
 
 @pytest.mark.parametrize("form", ["inputs", "feeds.npz"])
