@@ -79,7 +79,9 @@ def test_the_readme_says_what_other_programs_mean_for_the_gain(tmp_path: Path, m
         statistic="p50 latency", ratio=0.8, ratio_low=0.7, ratio_high=0.9, level=0.95, method="sign-flip",
         n_blocks=12, smallest_effect_ratio=None, verdict="faster", phase="confirm", others=others,
     )  # fmt: skip
-    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": 1}, against_default=proof)
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"intra_op_num_threads": 1}, against_default=proof
+    )
     facts((bundle / "README.md").read_text(encoding="utf-8"), "12 fresh blocks", words)
 
 

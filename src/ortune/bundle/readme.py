@@ -75,7 +75,9 @@ def _measured(info: BundleInfo) -> str:
     said = f"Measured{where}{version}."
     if proof is not None:
         said += f" The gain was confirmed in {proof.n_blocks} fresh blocks of processes."
-        said += f" Note: {_text(proof.others.words)}." if proof.others is not None and proof.others.words else ""
+        said += (
+            f" Note: {_text(proof.others.words)}." if proof.others is not None and proof.others.words else ""
+        )
     again = "`ortune compare` with the path of this folder measures it again; another machine needs its own tuning."
     return f"{said} {again}"
 

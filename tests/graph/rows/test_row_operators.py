@@ -81,6 +81,7 @@ TABLE: list[tuple[str, str, int | str]] = [
     (AS_ONE_IMAGE, "z = Conv (x, dense_row)", 2),
     (AS_ONE_IMAGE, "z = Conv <strides = [2, 1]> (x, dense2)", MEETS),
     (AS_ONE_IMAGE, "z = ConvTranspose (x, turned)", MEETS),
+    (AS_ONE_IMAGE, "z = ConvTranspose <strides = [3, 1]> (x, turned)", 2),
     # Windows that do not overlap on an axis with several positions of each row.
     (IMAGE, "r = Reshape (x, merged)\n z = AveragePool <kernel_shape = [2, 1], strides = [2, 1]> (r)", LOST),
     (IMAGE, "r = Reshape (x, merged)\n z = Conv <strides = [2, 1]> (r, dense2)", LOST),

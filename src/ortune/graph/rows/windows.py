@@ -25,6 +25,8 @@ def _window(step: RowStep, axis: int, kernel: int, place: int) -> RowAxis:
     stride, dilation = ((ints_of(step.node, name) or [])[place:] for name in ("strides", "dilations"))
     step_size = stride[0] if stride else 1
     reads = (kernel - 1) * (dilation[0] if dilation else 1) + 1
+    if step.node.op_type == "ConvTranspose":  # each position becomes ``step_size`` ones, with overlaps beyond
+        return RowAxis(axis, meets=reads > step_size)
     if reads == 1:
         return RowAxis(axis) if step_size == 1 else GONE
     # Windows that do not overlap combine parts of one row, if the axis holds more than the rows.
