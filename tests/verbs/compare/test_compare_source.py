@@ -135,7 +135,7 @@ def test_opening_counts_against_the_budget(
     with pytest.raises(SourceProcessFailed, match="opening the source took more than") as error:
         ortune.compare("model.onnx", "fitted:endless", b_runtime=python, store="store", budget=budget)
     (waited_s,) = map(int, re.findall(r"more than (\d+) s", error.value.what))
-    (suggested,) = re.findall(r"--budget (\d+[sm])", error.value.do)
+    (suggested,) = re.findall(r"budget='(\d+[sm])'", error.value.do)
     assert error.value.where == "fitted:endless" and least_s <= waited_s <= most_s
     assert "loops" in error.value.do and seconds(suggested, "--budget") > max(
         waited_s, seconds(budget, "--budget")
