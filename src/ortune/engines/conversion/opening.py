@@ -105,14 +105,14 @@ def opened_source(
     """
     most_s = Limits().load_s
     limits = Limits(load_s=min(most_s, max(LEAST_LOAD_S, budget.left_s)), run_s=RUN_S)
-    never_open = NEVER_OPEN
+    do = NEVER_OPEN
     if limits.load_s < most_s:
-        more_s = budget.total_s + limits.load_s
-        never_open += f", or allow more time: --budget {durations.as_option(more_s)}"
+        enough_s = budget.total_s + limits.load_s
+        do = f"{NEVER_OPEN}, or allow more time: --budget {durations.as_option(enough_s)}"
     example = folder / "example.npz"
     # A function may read its own folder, from which its module imports others.
     own = Path.cwd() if kind.factory else Path(kind.text).resolve()
-    with SourceProcess(python, folder, kind.text, limits, never_open) as process:
+    with SourceProcess(python, folder, kind.text, limits, do) as process:
         request = OpenSource(
             kind=kind.kind,
             source=kind.text if kind.factory else str(own),
