@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ANY = "..."
-"""The part of a term that stands for all axes without a letter."""
+"""The part of a term for all axes without a letter."""
 
 
 def operands(equation: str, ranks: Sequence[int]) -> list[list[str]] | None:

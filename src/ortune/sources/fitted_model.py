@@ -180,12 +180,12 @@ def _config(estimator: Any) -> dict[str, Any]:
 
 
 def _outputs_written(model: Any) -> int:
-    """Return the number of outputs to which the trees of an ONNX model contribute; at least 1."""
+    """Return the number of values for each row to which the trees of an ONNX model contribute; 1 for one class."""
     ids = [
         attribute.ints
         for node in model.graph.node
         for attribute in node.attribute
-        if attribute.name in ("target_ids", "class_ids")
+        if attribute.name == "target_ids"
     ]
     return max((len(set(each)) for each in ids), default=1)
 
