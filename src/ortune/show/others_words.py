@@ -22,24 +22,39 @@ def words(others: OtherPrograms, level: float) -> str:
         others: Other programs that used CPUs during the comparison.
         level: Level of the comparison's interval.
     """
-    # The figure is a median over trials: it is 0.0 if other programs ran during a few of them.
-    used = (
-        f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
-        if others.used_cpus >= LEAST_SHOWN
-        else "other programs used CPUs at times"
-    )
+    used = _used(others)
     if others.hides:
         return f"measured while {used}; more time may not settle it, so wait for a quiet machine ({' '.join(WAIT)})"
     if others.explains:
-        doubt = (
-            "where fewer threads win by nature"
-            if others.favours
-            else "and waiting for them may explain the difference"
-        )
-        return f"measured while {used}, {doubt}; confirm on a quiet machine ({' '.join(WAIT)})"
+        return _explained(others)
     if others.quiet is not None:
         return f"{used}; the difference holds in {_rounds(others.quiet, level)}"
     return f"{used}; the difference is larger than all waiting for them"
+
+
+def without_comparison(others: OtherPrograms) -> str:
+    """Return a sentence on what the CPU use of other programs means for a search that compared nothing."""
+    if others.explains:
+        return _explained(others)
+    return (
+        f"measured while {_used(others)}, so times are too long; wait for a quiet machine ({' '.join(WAIT)})"
+    )
+
+
+def _explained(others: OtherPrograms) -> str:
+    doubt = (
+        "where fewer threads win by nature"
+        if others.favours
+        else "and waiting for them may explain the difference"
+    )
+    return f"measured while {_used(others)}, {doubt}; confirm on a quiet machine ({' '.join(WAIT)})"
+
+
+def _used(others: OtherPrograms) -> str:
+    # The figure is a median over trials: it is 0.0 if other programs ran during a few of them.
+    if others.used_cpus < LEAST_SHOWN:
+        return "other programs used CPUs at times"
+    return f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:

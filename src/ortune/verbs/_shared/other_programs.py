@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -47,7 +46,8 @@ def worded(comparison: Comparison | None) -> Comparison | None:
     """Return a comparison with the sentence about other programs filled in, if it has facts about them."""
     if comparison is None or comparison.others is None:
         return comparison
-    return msgspec.structs.replace(comparison, others=_worded(comparison.others, comparison.level))
+    text = others_words.words(comparison.others, comparison.level)
+    return msgspec.structs.replace(comparison, others=msgspec.structs.replace(comparison.others, words=text))
 
 
 def without_comparison(
@@ -63,8 +63,6 @@ def without_comparison(
     """
     favours = leader is not None and differ_in_threads(leader, base)
     others = other_programs(trials, host, explains=leader is not None, favours=favours)
-    return others and _worded(others)
-
-
-def _worded(others: OtherPrograms, level: float = math.nan) -> OtherPrograms:
-    return msgspec.structs.replace(others, words=others_words.words(others, level))
+    if others is None:
+        return None
+    return msgspec.structs.replace(others, words=others_words.without_comparison(others))
