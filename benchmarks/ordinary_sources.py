@@ -143,7 +143,7 @@ TFLITE = {
         "L.ReLU(6)",
         "L.GlobalAveragePooling2D()",
     ],
-    "separable": [IMAGE, "L.SeparableConv2D(8, 3)", "L.AveragePooling2D()", "L.Activation('hard_silu')"],
+    "separable": [IMAGE, "L.SeparableConv2D(8, 3)", "L.AveragePooling2D(2)", "L.Activation('hard_silu')"],
     "strided_padded": [IMAGE, "L.ZeroPadding2D(1)", "L.Conv2D(8, 3, strides=2)", "L.LeakyReLU()"],
     "dilated": [IMAGE, "L.Conv2D(8, 3, dilation_rate=2, padding='same')", "L.PReLU()"],
     "upsampled": [
@@ -153,7 +153,7 @@ TFLITE = {
         "L.UpSampling2D(2, interpolation='bilinear')",
     ],
     "transposed": [IMAGE, "L.Conv2DTranspose(8, 3, strides=2)", "L.Activation('tanh')"],
-    "sound": [SOUND, "L.Conv1D(8, 5)", "L.MaxPooling1D()", "L.GlobalMaxPooling1D()", "L.Dense(3)"],
+    "sound": [SOUND, "L.Conv1D(8, 5)", "L.MaxPooling1D(2)", "L.GlobalMaxPooling1D()", "L.Dense(3)"],
     "lstm": [SOUND, "L.LSTM(8, unroll=True)", "L.Dense(3)"],
     "lstm_loop": ["Input((64, 8), batch_size=1)", "L.LSTM(8)", "L.Dense(3)"],
     "gru": ["Input((8, 8), batch_size=1)", "L.GRU(8, unroll=True)"],
