@@ -226,6 +226,9 @@ class Foreground:
         command: Program and arguments.
         environment: Complete environment.
 
+    Attributes:
+        interrupted: The last signal from outside that requested its end, and the time on the monotonic clock in s.
+
     Raises:
         OSError: If it cannot be started.
     """
@@ -234,6 +237,7 @@ class Foreground:
         with _postponed_interrupts():
             self.process = subprocess.Popen(command, env=environment)
         self.pid = self.process.pid
+        self.interrupted: tuple[int, float] | None = None
 
     def wait(self, tick: Callable[[], float], *, limit_s: float = math.inf) -> int | None:
         """Wait for the end of the command, calling ``tick`` repeatedly, which returns the seconds to its next call.
@@ -257,14 +261,20 @@ class Foreground:
                 if monotonic.now_s() >= deadline_s:
                     return None
                 received = signal.sigtimedwait({*passed, signal.SIGCHLD}, tick())
-                # The terminal has already sent it to the whole group.
-                if received is not None and received.si_signo in passed and received.si_code <= 0:
+                if received is None or received.si_signo not in passed:
+                    continue
+                self._note(received.si_signo)
+                if received.si_code <= 0:  # else the terminal has already sent it to the whole group
                     self.process.send_signal(received.si_signo)
             return self.process.returncode
         finally:
             while signal.sigtimedwait({signal.SIGINT}, 0) is not None:
-                pass  # meant for the command
+                self._note(signal.SIGINT)  # meant for the command
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _note(self, number: int) -> None:
+        if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            self.interrupted = number, monotonic.now_s()
 
     def end(self, grace_s: float, tick: Callable[[], float]) -> int:
         """Request the end of the command, kill it after the grace period, and return its exit code as ``wait`` does."""

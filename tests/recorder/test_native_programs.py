@@ -36,6 +36,8 @@ SOURCE = r"""
 typedef void *P;
 typedef struct { void **(*api)(uint32_t); const char *(*version)(void); } Base;
 extern const Base *OrtGetApiBase(void);
+extern P OrtSessionOptionsAppendExecutionProvider_CPU(P, int);
+extern P OrtSessionOptionsAppendExecutionProvider_Dnnl(P, int) __attribute__((weak));  /* not in this build */
 static void **api;
 static void ok(P status) { if (status) { puts(((const char *(*)(P))api[2])(status)); exit(9); } }
 static P session_of(P env, P options, const char *path, int bytes) {
@@ -91,6 +93,19 @@ int main(int argc, char **argv) {
   ok(((P(*)(P *))api[10])(&options));
   ok(((P(*)(P, int))api[24])(options, 3));
   if (!strcmp(how, "azure")) ok(((P(*)(P, const char *, P, P, size_t))api[216])(options, "AZURE", 0, 0, 0));
+  if (!strcmp(how, "exported")) ok(OrtSessionOptionsAppendExecutionProvider_CPU(options, 1));
+  if (!strcmp(how, "falls-back")) {
+    P status = ((P(*)(P, const char *, P, P, size_t))api[216])(options, "SNPE", 0, 0, 0);
+    if (OrtSessionOptionsAppendExecutionProvider_Dnnl)
+      status = OrtSessionOptionsAppendExecutionProvider_Dnnl(options, 1);
+    puts(((const char *(*)(P))api[2])(status));
+  }
+  if (!strcmp(how, "gives-up")) {
+    puts(((P(*)(P, const char *, P, P, size_t))api[216])(options, "SNPE", 0, 0, 0) ? "failed" : "appended");
+    ((void (*)(P))api[100])(options);
+    return 0;
+  }
+  if (!strcmp(how, "writes")) ok(((P(*)(P, const char *))api[11])(options, "/dev/null"));
   if (!strcmp(how, "devices") || !strcmp(how, "policy")) {
     P *devices = 0;
     size_t n = 0;
@@ -173,6 +188,29 @@ def test_execution_providers_have_their_full_names(host: Path) -> None:
     assert (selected.providers, selected.providers_used) == (None, ())  # ONNX Runtime's own choice
 
 
+def test_providers_of_exported_functions_are_recorded(host: Path) -> None:
+    (exported,) = recorded([host, MODEL, 1, "exported"]).sessions
+    assert (exported.providers, exported.providers_used) == (("CPUExecutionProvider",),) * 2
+
+
+def test_a_provider_that_could_not_be_appended_is_recorded_with_and_without_a_session(host: Path) -> None:
+    (session,) = recorded([host, MODEL, 1, "falls-back"]).sessions
+    assert session.providers == ("SNPEExecutionProvider", "DnnlExecutionProvider")
+    assert (session.providers_used, session.error, session.n_calls) == (("CPUExecutionProvider",), "", 1)
+    (failed,) = recorded([host, MODEL, 1, "gives-up"]).sessions
+    assert (failed.providers, failed.providers_used, failed.error) == (
+        ("SNPEExecutionProvider",),
+        (),
+        "OrtStatus",
+    )
+    assert "SNPE" in failed.error_message
+
+
+def test_a_session_that_writes_a_model_is_marked(host: Path) -> None:
+    sessions = [recorded([host, MODEL, 0, how]).sessions[0] for how in ("", "writes")]
+    assert [session.writes_model for session in sessions] == [False, True]
+
+
 def test_each_provider_has_its_place_in_the_table(host: Path) -> None:
     """Their functions fail in this build, and each says whose it is."""
     source = Path(native.__file__).with_name("native.c").read_text()
@@ -193,8 +231,11 @@ def test_bytes_failures_and_forks(host: Path) -> None:
     failed = recorded([host, MODEL, 2, "missing"])
     assert [(each.error, each.n_calls) for each in failed.sessions] == [("", 2), ("OrtStatus", 0)]
     forked = recorded([host, MODEL, 2, "fork"])
-    assert sorted(each.n_calls for each in forked.sessions) == [1, 2]
-    assert len(forked.processes) == 2
+    own, inherited = forked.sessions
+    assert (own.n_calls, inherited.n_calls, inherited.inherited) == (2, 1, own.id)
+    assert (inherited.inherited_threads, inherited.threads, inherited.model) == (own.threads, 0, own.model)
+    assert [process.parent for process in forked.processes] == [-1, 0]
+    assert own.memory_bytes is not None and own.memory_bytes > 0 and inherited.memory_bytes is None
 
 
 @pytest.mark.parametrize(("how", "method"), [("async", "run_async"), ("bound", "run_with_iobinding")])

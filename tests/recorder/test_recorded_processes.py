@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from programs import counts, run
 
+from ortune.recorder.anonymous import anonymous
 from ortune.records import Recording
 
 
@@ -249,3 +250,29 @@ def test_ten_thousand_sessions_are_counted_in_a_bounded_file(tmp_path: Path) -> 
     assert len(recording.sessions) == 10000
     assert recording.processes[0].lost_events == 0
     assert {session.n_calls for session in recording.sessions} == {1}
+
+
+def test_sessions_without_calls_have_their_memory_purpose_and_end(tmp_path: Path) -> None:
+    recording = run(
+        tmp_path,
+        """
+        options = ort.SessionOptions()
+        options.optimized_model_filepath = os.devnull
+        InferenceSession(MODEL, options)
+        session = InferenceSession(MODEL)
+        session.set_providers(["CPUExecutionProvider"])
+        session.run(None, X)
+        try:
+            InferenceSession("/nowhere/model.onnx", providers=["CPUExecutionProvider"])
+        except Exception as error:
+            print(error)
+        """,
+    )
+    writes, first, again, failed = recording.sessions
+    assert [session.writes_model for session in recording.sessions] == [True, False, False, False]
+    assert [session.recreated for session in recording.sessions] == [False, True, False, False]
+    assert [session.n_calls for session in recording.sessions] == [0, 0, 1, 0]
+    assert all(isinstance(session.memory_bytes, int) for session in (writes, first, again))
+    assert failed.providers == ("CPUExecutionProvider",)
+    assert (failed.error, "nowhere" in failed.error_message) == ("NoSuchFile", True)
+    assert not any(session.error_message for session in anonymous(recording).sessions)

@@ -69,6 +69,24 @@ def inherited(threads: int) -> list[RecordedSession]:
     return [session(threads=threads, calls=()), child]
 
 
+def unused(id: int = 1, **more: Any) -> RecordedSession:
+    """A session without calls."""
+    return session(id, **{"calls": (), "memory_bytes": 94 << 20, **more})
+
+
+def failed(id: int = 1, **more: Any) -> RecordedSession:
+    """A session that could not be created."""
+    providers = ("CUDAExecutionProvider", "CPUExecutionProvider")
+    values = {
+        "error": "Fail",
+        "error_message": "no CUDA here\nat line 3",
+        "providers": providers,
+        "calls": (),
+        **more,
+    }
+    return session(id, **values)
+
+
 def arrivals(start_ms: int, count: int = 20) -> tuple[Arrival, ...]:
     """Calls of 8 ms each, 10 ms apart."""
     starts = ((start_ms + 10 * i) * MS for i in range(count))
@@ -137,5 +155,7 @@ RECORDED = {
     "APP016": (
         gained("arena", "enable_cpu_mem_arena=1"), WHERE, recorded(session(options={"enable_cpu_mem_arena": False})),
     ),
+    "APP017": (recorded(unused()), WHERE, recorded(unused(), ended_by="duration")),
+    "APP018": (recorded(failed()), WHERE, recorded(failed(error="KeyboardInterrupt"))),
 }  # fmt: skip
 """By code what a rule fires on, where it says that is, and what it is silent on."""

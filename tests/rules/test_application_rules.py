@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
@@ -11,6 +12,7 @@ from recording_examples import (
     arrivals,
     between,
     calls,
+    failed,
     inherited,
     masked,
     on_loop,
@@ -18,6 +20,7 @@ from recording_examples import (
     recorded,
     session,
     short,
+    unused,
     workers,
 )
 
@@ -68,8 +71,8 @@ def test_sessions_with_other_settings_or_in_other_processes_are_not_alike() -> N
     assert codes(recorded(*other)) == []
     apart = [changed(each, process=each.id - 1) for each in every]
     assert codes(recorded(*apart, processes=tuple(process(n) for n in range(8)))) == []
-    failed = [changed(each, error="RuntimeException", calls=()) for each in every]
-    assert codes(recorded(*failed)) == []
+    lost = [changed(each, error="RuntimeException", calls=()) for each in every]
+    assert codes(recorded(*lost)) == ["APP018"]
 
 
 def test_one_kept_session_does_not_hide_those_per_call() -> None:
@@ -83,7 +86,7 @@ def test_copies_are_counted_only_if_they_are_called_at_the_same_time() -> None:
     replaced = [session(1, end_ns=500 * MS), session(2, start_ns=600 * MS)]
     assert codes(recorded(*replaced)) == []
     warm = [session(1, calls=()), session(2)]
-    assert codes(recorded(*warm)) == []
+    assert codes(recorded(*warm)) == ["APP017"]
 
 
 def test_a_session_of_one_thread_loses_nothing_in_a_fork() -> None:
@@ -92,7 +95,7 @@ def test_a_session_of_one_thread_loses_nothing_in_a_fork() -> None:
     assert finding.code == "APP003" and "its 4 threads became 1" in finding.what
     assert codes(recorded(*inherited(0), processes=family)) == []
     parent, child = inherited(3)
-    assert codes(recorded(parent, changed(child, calls=()), processes=family)) == []
+    assert codes(recorded(parent, changed(child, calls=()), processes=family)) == ["APP017"]
 
 
 def test_a_creation_at_start_up_blocks_nobody() -> None:
@@ -160,3 +163,72 @@ def test_python_s_own_library_is_not_the_caller() -> None:
     places = ((inner, library, outer), *facts.recording.places[1:])
     (finding,) = found(replace(facts, recording=changed(facts.recording, places=places)))
     assert "called from /srv/app.py:7" in finding.what
+
+
+def test_sessions_without_calls_name_count_place_time_and_memory() -> None:
+    (finding,) = found(recorded(unused(1), unused(2, end_ns=40 * MS), session(3, place=1)))
+    assert finding.code == "APP017"
+    facts(finding.what, "2 sessions of m.onnx were created and never called (lib 1.2, lib/core.py:12", "1 %")
+    facts(finding.evidence, "10 ms", "188 MiB")
+    assert finding.fix == "create the session on first use, or not at all"
+    (one,) = found(recorded(unused(memory_bytes=None)))
+    assert "1 session of m.onnx was created" in one.what and "memory" not in one.evidence
+
+
+def test_a_session_that_set_providers_created_again_has_its_own_fix() -> None:
+    again = [unused(1, end_ns=30 * MS, recreated=True), session(2)]
+    (finding,) = found(recorded(*again))
+    assert finding.code == "APP017" and "set_providers" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [{"ended_by": "duration"}, {"ended_by": "SIGINT"}, {"ended_by": "SIGTERM", "code": 143}, {"code": 1}],
+)
+def test_a_session_may_be_called_after_the_recorded_part_of_a_program(ended: dict[str, Any]) -> None:
+    busy = process(arrivals=arrivals(100))
+    assert codes(recorded(unused(1), session(2, place=1), processes=(busy,), **ended)) == []
+    at_the_end = unused(1, end_ns=900 * MS)  # objects are freed when the interpreter ends
+    assert codes(recorded(at_the_end, session(2, place=1), processes=(busy,), **ended)) == []
+    freed = unused(1, end_ns=60 * MS)
+    assert codes(recorded(freed, session(2, place=1), processes=(busy,), **ended)) == ["APP017"]
+
+
+def test_a_call_in_a_forked_process_is_a_call_of_its_session() -> None:
+    family = (process(), process(2, parent=0), process(3, parent=1))
+    parent, child = inherited(0)
+    quiet = changed(child, calls=())
+    grandchild = changed(child, process=2)
+    assert codes(recorded(parent, quiet, grandchild, processes=family)) == []
+    assert codes(recorded(parent, quiet, processes=family)) == ["APP017"]
+
+
+def test_a_worker_without_work_is_no_fault() -> None:
+    pool = (process(), process(2))
+    assert codes(recorded(unused(1), session(1, process=1), processes=pool)) == []
+    assert codes(recorded(unused(1), session(1, process=1, place=1), processes=pool)) == ["APP017"]
+
+
+def test_sessions_that_may_have_had_calls_or_another_purpose_are_left_out() -> None:
+    assert codes(recorded(unused(writes_model=True))) == []
+    assert codes(recorded(unused(creation_ns=0))) == []
+    for lossy in ({"stopped": "why"}, {"lost_events": 3}):
+        assert codes(recorded(unused(), processes=(process(**lossy),))) == []
+        family = (process(), process(2, parent=0, **lossy))
+        assert codes(recorded(unused(), processes=family)) == []
+
+
+def test_many_sessions_without_a_call_are_never_called_and_with_a_few_they_are_sessions_per_call() -> None:
+    none = [changed(each, calls=()) for each in short(8)]
+    assert codes(recorded(*none)) == ["APP017"]
+    assert codes(recorded(*none[:4], *short(8)[4:])) == ["APP001"]
+
+
+def test_a_failed_creation_is_a_note_with_the_error_and_the_providers() -> None:
+    (finding,) = found(recorded(failed(1), failed(2), session(3)))
+    assert (finding.code, finding.severity) == ("APP018", "note")
+    facts(finding.what, "2 sessions of m.onnx with CUDAExecutionProvider could not be created (lib 1.2")
+    assert finding.evidence == "Fail: no CUDA here"
+    assert "CUDAExecutionProvider" in finding.fix
+    (other,) = found(recorded(failed(providers=None, error_message="")))
+    assert other.evidence == "Fail" and "ExecutionProvider" not in other.what + other.fix

@@ -17,6 +17,7 @@ def anonymous(recording: Recording) -> Recording:
         recording,
         command=(),
         processes=tuple(map(_process, recording.processes)),
+        sessions=tuple(replace(session, error_message="") for session in recording.sessions),
         models=tuple(replace(model, path=_in_package(model.path)) for model in recording.models),
         places=tuple(tuple(map(_frame, frames)) for frames in recording.places),
         missed=tuple(map(_missed, recording.missed)),

@@ -81,6 +81,9 @@ class Session(msgspec.Struct, tag_field="e", tag="session"):
     providers: int
     frames: int
     config_from_model: bool = False
+    memory_bytes: int | None = None
+    writes_model: bool = False
+    message: str = ""
 
 
 class Placed(msgspec.Struct, tag_field="e", tag="placed"):
@@ -107,6 +110,7 @@ class Closed(msgspec.Struct, tag_field="e", tag="closed"):
     id: int
     ns: int
     rows: list[list[int]]
+    again: bool = False
 
 
 class Inherited(msgspec.Struct, tag_field="e", tag="inherited"):

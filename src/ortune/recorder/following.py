@@ -27,6 +27,7 @@ class EndedProgram:
         cpu_ns: CPU time, including that of children that it waited for.
         status: Exit code, or minus the number of the signal that ended it.
         late: Whether its time limit was exceeded.
+        interrupted: Name of the signal, such as that of Ctrl-C, that requested its end shortly before; "" if none did.
         watch: Its processes, as observed.
     """
 
@@ -35,6 +36,7 @@ class EndedProgram:
     cpu_ns: int
     status: int
     late: bool
+    interrupted: str
     watch: ProcessWatch
 
     @property
@@ -102,8 +104,16 @@ def follow(
         cpu_ns=children_cpu_ns() - before,
         status=status,
         late=late,
+        interrupted=_interruption(program),
         watch=watch,
     )
+
+
+def _interruption(program: launcher.Foreground) -> str:
+    """Return the name of the signal that requested the program's end within the grace period; "" if none did."""
+    if program.interrupted is None or monotonic.now_s() - program.interrupted[1] > GRACE_S:
+        return ""
+    return launcher.signal_name(-program.interrupted[0])
 
 
 def children_cpu_ns() -> int:

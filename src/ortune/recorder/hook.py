@@ -43,7 +43,7 @@ HEADER, ROWS, FIELDS, KEPT, CALL = 16, 2048, 16, 16384, 4
 LOG_BYTES, VALUE_BYTES = 16 << 20, 64 << 20
 WHOLE, SAMPLED = 200, 64
 """Number of first calls of a call site that are all inspected, and the period of later inspections in calls."""
-FRAMES, THREADS, MASK = 6, 16, 1 << 16
+FRAMES, THREADS, MASK, MESSAGE = 6, 16, 1 << 16, 300
 # Header.
 FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS = range(7)
 # A row. Its first four are written together. The last is its key, which differs from that of a later row in its place.
@@ -236,10 +236,10 @@ class Recorder:
         if self.stopped():
             return original(session, *args, **kwargs)
         began_ns = _cpu()
-        asked = threads = None
+        asked = before = None
         try:
             asked = read_options(getattr(session, "_sess_options", None))
-            threads = tasks()
+            before = tasks(), resident_bytes()
             with self.lock:
                 self.creating += 1
                 alone = self.creating == 1
@@ -251,16 +251,16 @@ class Recorder:
         try:
             result = original(session, *args, **kwargs)
         except BaseException as error:
-            self.created(session, args, kwargs, asked, threads, alone, own_ns, start_ns, type(error).__name__)
+            self.created(session, args, kwargs, asked, before, alone, own_ns, start_ns, error)
             raise
-        self.created(session, args, kwargs, asked, threads, alone, own_ns, start_ns, "")
+        self.created(session, args, kwargs, asked, before, alone, own_ns, start_ns, None)
         return result
 
     def created(
         self, session: Any, args: Any, kwargs: Any, asked: Any, before: Any, alone: bool, own_ns: int, start_ns: int,
-        failed: str,
+        error: Any,
     ) -> None:  # fmt: skip
-        """Record a session that was created, or could not be created."""
+        """Record a session that was created, or could not be created because of an error."""
         end_ns, ended_ns = _now(), _cpu()
         self.local.inside = False
         try:
@@ -268,14 +268,16 @@ class Recorder:
                 alone = alone and self.creating == 1
                 self.creating -= 1
             tids: List[int] = []
-            if alone and not failed:
+            memory_bytes = resident_bytes() - before[1] if alone else None
+            if alone and error is None:
                 own = {getattr(thread, "native_id", None) for thread in threading.enumerate()}
-                tids = sorted(tasks() - before - own)
+                tids = sorted(tasks() - before[0] - own)
             providers = args[0] if args else kwargs.get("providers")
             flag = bool(getattr(session, "_read_config_from_model", False))
+            writes = bool(getattr(getattr(session, "_sess_options", None), "optimized_model_filepath", ""))
             self.add(
                 session, self.model(session), asked, plain(providers), start_ns, end_ns - start_ns,
-                tids if alone else None, failed, config_from_model=flag,
+                tids if alone else None, error, config_from_model=flag, memory_bytes=memory_bytes, writes_model=writes,
             )  # fmt: skip
             ints = self.ints if self.ints is not None else self.counters()
             ints[OWN_NS] += own_ns + _cpu() - ended_ns
@@ -283,7 +285,7 @@ class Recorder:
             self.fail()
 
     def add(
-        self, session: Any, model: Any, asked: Any, providers: Any, start_ns: int, took_ns: int, tids: Any, failed: str,
+        self, session: Any, model: Any, asked: Any, providers: Any, start_ns: int, took_ns: int, tids: Any, error: Any,
         **more: Any,
     ) -> State:  # fmt: skip
         """Write a session to the log; return its state, which is tracked unless the creation failed."""
@@ -291,9 +293,13 @@ class Recorder:
             self.sessions += 1
             number = self.sessions
         loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", lambda: None)() is not None
+        failed = error is not None
         got = None if failed else getattr(session, "_providers", None)
+        if failed:
+            more["message"] = str(error)[:MESSAGE]
         self.write(
-            e="session", id=number, ns=start_ns, took_ns=took_ns, failed=failed, loop=loop, tids=tids,
+            e="session", id=number, ns=start_ns, took_ns=took_ns, failed=type(error).__name__ if failed else "",
+            loop=loop, tids=tids,
             thread=self.thread(), kind=type(session).__name__,
             model=self.interned("model", json.dumps(model)),
             asked=self.interned("options", json.dumps(asked)),
@@ -306,7 +312,7 @@ class Recorder:
         key = id(session)
         old = self.states.get(key)
         if old is not None:  # set_providers creates the session again
-            self.closed(old)
+            self.closed(old, again=True)
         gone = functools.partial(_gone, key)
         state = State(number, weakref.ref(session, gone), tids or [])
         self.states[key] = state
@@ -315,10 +321,15 @@ class Recorder:
     def adopt(self, session: Any) -> State:
         """Record a session whose creation was not recorded, at its first call."""
         now_ns = _now()
-        return self.add(session, self.model(session), None, None, now_ns, 0, None, "", unseen=True)
+        return self.add(session, self.model(session), None, None, now_ns, 0, None, None, unseen=True)
 
-    def closed(self, state: State) -> None:
-        """Record the end of a session with its counters, and free its rows."""
+    def closed(self, state: State, again: bool = False) -> None:
+        """Record the end of a session with its counters, and free its rows.
+
+        Args:
+            state: The session.
+            again: Whether its object has been given another session.
+        """
         rows = []
         for site in state.sites.values():
             for counters in site.rows.values():
@@ -329,7 +340,7 @@ class Recorder:
                 else:
                     counts = [counters.count, counters.total_ns, counters.least_ns, counters.most_ns]
                     rows.append([counters.key, *counts, *[0] * (FIELDS - 5)])
-        self.write(e="closed", id=state.id, ns=_now(), rows=rows)
+        self.write(e="closed", id=state.id, ns=_now(), rows=rows, again=again)
 
     def model(self, session: Any) -> Any:
         """Return the identity of a session's model: its file, or the digest of its bytes; {} if unknown."""
@@ -762,6 +773,15 @@ def guarded_patch(module: Any, recorder: Recorder) -> None:
 def tasks() -> Any:
     """Return the ids of this process's threads."""
     return set(map(int, os.listdir("/proc/self/task")))
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes."""
+    fd = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return int(os.read(fd, 128).split()[1]) * mmap.PAGESIZE
+    finally:
+        os.close(fd)
 
 
 def affinities(tids: List[int]) -> Dict[int, List[int]]:

@@ -5,6 +5,10 @@
  * no header of ONNX Runtime is needed. ORTUNE_RECORD and ORTUNE_APPLY name the folders; the files have the formats of
  * hook.py and apply_hook.py, which describe them. Python's onnxruntime does not use the table.
  *
+ * Not recorded: functions that a program gets by dlsym from a library that it opened itself, because such a search leaves
+ * out LD_PRELOAD. If this is OrtGetApiBase, watch.py lists the process. If it is one of the exported functions that append
+ * an execution provider, the recording lacks the provider, because the C API does not return the providers of a session.
+ *
  * After an error in this file nothing more is written, and the program continues.
  */
 #define _GNU_SOURCE
@@ -30,7 +34,8 @@
 
 /* Indices in the function table of ONNX Runtime. */
 enum {
-  CREATE_SESSION = 7, CREATE_FROM_ARRAY = 8, RUN = 9, CREATE_OPTIONS = 10, CLONE_OPTIONS = 12, SET_MODE = 13,
+  CREATE_STATUS = 0, ERROR_MESSAGE = 2,
+  CREATE_SESSION = 7, CREATE_FROM_ARRAY = 8, RUN = 9, CREATE_OPTIONS = 10, SET_WRITTEN = 11, CLONE_OPTIONS = 12, SET_MODE = 13,
   ENABLE_PATTERN = 16, DISABLE_PATTERN = 17, ENABLE_ARENA = 18, DISABLE_ARENA = 19, SET_LEVEL = 23, SET_INTRA = 24,
   SET_INTER = 25, TENSOR_DATA = 51, ELEMENT_TYPE = 60, DIMENSIONS_COUNT = 61, DIMENSIONS = 62, ELEMENTS_COUNT = 64,
   TYPE_AND_SHAPE = 65, MEMORY_NAME = 71, RELEASE_STATUS = 93, RELEASE_SESSION = 95, RELEASE_TYPE_AND_SHAPE = 99,
@@ -46,7 +51,7 @@ typedef struct { void **(*api)(uint32_t); const char *(*version)(void); } Base;
 
 /* The layout of the file with the counters, as in hook.py. */
 enum { HEADER = 16, ROWS = 2048, FIELDS = 16, KEPT = 16384, CALL = 4, WHOLE = 200, SAMPLED = 64, MOST_TIDS = 16 };
-enum { MOST_RETURNED = 8, MOST_BOUND = 32, MASK = 1 << 16, HASHED_BYTES = 1 << 16, LIBRARIES = 4 };
+enum { MOST_RETURNED = 8, MOST_BOUND = 32, MASK = 1 << 16, HASHED_BYTES = 1 << 16, LIBRARIES = 4, MESSAGE = 300, NOT_IMPLEMENTED = 9 };
 enum { FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS };
 enum {
   COUNT, TOTAL_NS, LEAST_NS, MOST_NS, FAILED, INSPECTED, LISTS, STRIDED, CHAINED, MASKS, ONES, IN_NS, IN_WALL_NS,
@@ -65,7 +70,7 @@ typedef struct Row { struct Row *next; uint64_t hash; int64_t key, row, alone[FI
 typedef struct Session {
   struct Session *next;
   Pointer session;
-  int64_t id, count, pool_ns, pool_wall_ns;
+  int64_t id, of, count, pool_ns, pool_wall_ns;  /* of: its number before a fork */
   int active, placed, n_tids, tids[MOST_TIDS], n_returned;
   int64_t returned_by;  /* number of the call that returned them */
   Returned returned[MOST_RETURNED];
@@ -77,9 +82,17 @@ typedef struct Binding { struct Binding *next; Pointer binding; int n; char *nam
 typedef struct Options {
   struct Options *next;
   Pointer options;
-  int intra, inter, mode, level, arena, pattern, n_entries, n_providers, selects;
+  int intra, inter, mode, level, arena, pattern, n_entries, n_providers, selects, writes;
   char entries[16][2][96], providers[8][40];
+  unsigned lacking;  /* providers that could not be appended, one bit each */
+  int used;          /* whether a session was created, or tried, with these options */
+  int64_t start_ns, took_ns;
+  void *caller;
+  char message[MESSAGE];
 } Options;
+
+/* The creation of a session, or of its options, with the error if it failed. */
+typedef struct { int64_t start_ns, took_ns, memory_bytes; const int *tids; int n_tids, counted, created; const char *error; } Creation;
 
 typedef struct Change { struct Change *next; int n; char sha256[65], kind[9], key[96], value[96], what[200]; int64_t bytes; } Change;
 
@@ -94,7 +107,7 @@ typedef struct Library {
   void **table;                /* the changed table; 0 before */
   int minor, values_fd;
   int64_t value_bytes;
-  const char *version, *home;
+  const char *version, *home, *path;
   Log record, apply;
   int64_t *ints, n_sessions, n_keys, n_texts, creating;
   Session *sessions;
@@ -102,7 +115,7 @@ typedef struct Library {
   Binding *bindings;
   Change *changes;
   Text *texts[1024];
-  char name[64];
+  char name[64], parent[64];
 } Library;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -276,6 +289,17 @@ static void put_cpus(Buffer *b, int tid) {
   put(b, "]");
 }
 
+static int64_t resident_bytes(void) {
+  char text[128];
+  long long pages = 0;
+  int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = 0;
+  sscanf(text, "%*s %lld", &pages);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
 static int64_t thread(void) {
   if (thread_number < 0) thread_number = __sync_fetch_and_add(&n_threads, 1);
   return thread_number;
@@ -308,8 +332,8 @@ static void begin(void) {
   if (!lib->record.folder) return;
   open_log(&lib->record);
   Buffer b = {0};
-  put(&b, "{\"e\":\"process\",\"format\":1,\"pid\":%d,\"parent\":\"\",\"ns\":%lld,\"python\":\"\",\"version\":", getpid(),
-      (long long)now_ns(CLOCK_MONOTONIC));
+  put(&b, "{\"e\":\"process\",\"format\":1,\"pid\":%d,\"parent\":\"%s\",\"ns\":%lld,\"python\":\"\",\"version\":", getpid(),
+      lib->parent, (long long)now_ns(CLOCK_MONOTONIC));
   put_text(&b, lib->version);
   put(&b, ",\"home\":"); put_text(&b, lib->home);
   ssize_t n = readlink("/proc/self/exe", words, sizeof words - 1);
@@ -340,10 +364,17 @@ static void begin(void) {
   close(fd);
   if (lib->ints == MAP_FAILED) { lib->ints = 0; off = 1; return; }
   lib->ints[FORMAT_AT] = 1;
+  for (Session *each = lib->sessions; each; each = each->next) {
+    memset(&b, 0, sizeof b);
+    each->id = ++lib->n_sessions;
+    put(&b, "{\"e\":\"inherited\",\"id\":%lld,\"of\":%lld,\"threads\":%d}", (long long)each->id, (long long)each->of, each->n_tids);
+    write_line(&lib->record, &b);
+    each->n_tids = 0;
+  }
 }
 
 static void child(void) {
-  /* The child writes its own files, from its first use of ONNX Runtime on. */
+  /* The child writes its own files, with the sessions of its parent, from its first use of ONNX Runtime on. */
   pthread_mutex_init(&lock, 0);
   for (Library *each = libraries; each < libraries + n_libraries; each++) {
     if (each->record.fd >= 0) close(each->record.fd);
@@ -351,7 +382,11 @@ static void child(void) {
     if (each->values_fd >= 0) close(each->values_fd);
     each->record.fd = each->apply.fd = each->values_fd = -1;
     memset(each->texts, 0, sizeof each->texts);
-    each->ints = 0; each->sessions = 0; each->name[0] = 0;
+    for (Session *s = each->name[0] ? each->sessions : 0; s; s = s->next) {
+      s->of = s->id; s->rows = 0; s->count = s->active = s->placed = s->n_returned = 0; s->pool_ns = -1;
+    }
+    if (each->name[0]) strcpy(each->parent, each->name);
+    each->ints = 0; each->name[0] = 0;
     each->n_sessions = each->n_keys = each->n_texts = each->creating = each->value_bytes = 0;
   }
 }
@@ -378,9 +413,26 @@ static void set_entry(Options *o, const char *key, const char *value) {
   strcpy(o->entries[n][0], key); strcpy(o->entries[n][1], value);
 }
 
-static void add_provider(Options *o, const char *name) {
-  for (int i = 0; i < o->n_providers; i++) if (!strcmp(o->providers[i], name)) return;
-  if (o->n_providers < 8 && strlen(name) < sizeof *o->providers) strcpy(o->providers[o->n_providers++], name);
+static void add_provider(Options *o, const char *name, int lacking) {
+  int i = 0;
+  while (i < o->n_providers && strcmp(o->providers[i], name)) i++;
+  if (i == 8 || strlen(name) >= sizeof *o->providers) return;
+  if (i == o->n_providers) strcpy(o->providers[o->n_providers++], name);
+  o->lacking = (o->lacking & ~(1u << i)) | (unsigned)lacking << i;
+}
+
+/* Note a provider that a program appended, or tried to; returns the status. */
+static Pointer appended(Pointer options, const char *name, int64_t start_ns, Pointer status) {
+  pthread_mutex_lock(&lock);
+  Options *o = name ? options_of(options, 1) : 0;
+  if (o) add_provider(o, name, status != 0);
+  if (o && status) {
+    const char *message = ((const char *(*)(Pointer))lib->own[ERROR_MESSAGE])(status);
+    snprintf(o->message, sizeof o->message, "%s", message ? message : "");
+    o->start_ns = start_ns; o->took_ns = now_ns(CLOCK_MONOTONIC) - start_ns; o->caller = from;
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
 }
 
 static const char *level_name(int level) {
@@ -412,17 +464,19 @@ static int64_t written_providers(Pointer options, int created) {
   static const char *const CPU = "CPUExecutionProvider";
   Options *o = options ? options_of(options, 0) : 0;
   Buffer b = {0};
-  int n = o ? o->n_providers : 0, cpu = 0;
+  int n = o ? o->n_providers : 0, cpu = 0, first = 1;
   if (o && o->selects) created = 0;
   put(&b, n ? "[[" : "[null");
   for (int i = 0; i < n; i++) { if (i) put(&b, ","); put_text(&b, o->providers[i]); }
   put(&b, n ? "],[" : ",[");
   for (int i = 0; created && i < n; i++) {
-    if (i) put(&b, ",");
+    if (o->lacking >> i & 1) continue;
+    if (!first) put(&b, ",");
     put_text(&b, o->providers[i]);
     cpu |= !strcmp(o->providers[i], CPU);
+    first = 0;
   }
-  if (created && !cpu) { if (n) put(&b, ","); put_text(&b, CPU); }
+  if (created && !cpu) { if (!first) put(&b, ","); put_text(&b, CPU); }
   put(&b, "]]");
   int64_t id = b.text ? interned("providers", b.text, "") : 0;
   free(b.text);
@@ -450,9 +504,8 @@ typedef void (*Release)(Pointer);
   }
 #define APPENDED(function, slot, name)                                                            \
   static Pointer function(Pointer options, Pointer given) {                                       \
-    Pointer status = ((Pointer(*)(Pointer, Pointer))lib->own[slot])(options, given);              \
-    if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));    \
-    return status;                                                                                \
+    int64_t start_ns = now_ns(CLOCK_MONOTONIC);                                                   \
+    return appended(options, name, start_ns, ((Clone)lib->own[slot])(options, given));            \
   }
 APPENDED(append_cuda, APPEND_CUDA, "CUDAExecutionProvider")
 APPENDED(append_cuda_v2, APPEND_CUDA_V2, "CUDAExecutionProvider")
@@ -466,6 +519,7 @@ NOTED(set_intra, SET_INTRA, intra, int, given)
 NOTED(set_inter, SET_INTER, inter, int, given)
 NOTED(set_mode, SET_MODE, mode, int, given)
 NOTED(set_level, SET_LEVEL, level, int, given)
+NOTED(set_written, SET_WRITTEN, writes, const char *, given && *given)
 SWITCHED(enable_pattern, ENABLE_PATTERN, pattern, 1)
 SWITCHED(disable_pattern, DISABLE_PATTERN, pattern, 0)
 SWITCHED(enable_arena, ENABLE_ARENA, arena, 1)
@@ -486,27 +540,26 @@ static Pointer add_entry(Pointer options, const char *key, const char *value) {
 typedef const char *const *Names;
 
 static Pointer append_named(Pointer options, const char *name, Names keys, Names values, size_t n) {
-  Pointer status = ((Pointer(*)(Pointer, const char *, Names, Names, size_t))lib->own[APPEND_NAMED])(options, name, keys, values, n);
-  if (!status && name) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));
-  return status;
+  typedef Pointer (*Append)(Pointer, const char *, Names, Names, size_t);
+  int64_t start_ns = now_ns(CLOCK_MONOTONIC);
+  return appended(options, name, start_ns, ((Append)lib->own[APPEND_NAMED])(options, name, keys, values, n));
 }
 
 #define APPENDED_BY_KEYS(function, slot, name)                                                                    \
   static Pointer function(Pointer options, Names keys, Names values, size_t n) {                                  \
-    Pointer status = ((Pointer(*)(Pointer, Names, Names, size_t))lib->own[slot])(options, keys, values, n);       \
-    if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));                   \
-    return status;                                                                                                \
+    typedef Pointer (*Append)(Pointer, Names, Names, size_t);                                                     \
+    int64_t start_ns = now_ns(CLOCK_MONOTONIC);                                                                   \
+    return appended(options, name, start_ns, ((Append)lib->own[slot])(options, keys, values, n));                 \
   }
 APPENDED_BY_KEYS(append_openvino_v2, APPEND_OPENVINO_V2, "OpenVINOExecutionProvider")
 APPENDED_BY_KEYS(append_vitisai, APPEND_VITISAI, "VitisAIExecutionProvider")
 
 static Pointer append_devices(Pointer options, Pointer env, Pointer const *devices, size_t n, Names keys, Names values, size_t n_keys) {
   typedef Pointer (*Append)(Pointer, Pointer, Pointer const *, size_t, Names, Names, size_t);
+  int64_t start_ns = now_ns(CLOCK_MONOTONIC);
   Pointer status = ((Append)lib->own[APPEND_DEVICES])(options, env, devices, n, keys, values, n_keys);
-  pthread_mutex_lock(&lock);
-  Options *o = status ? 0 : options_of(options, 1);
-  for (size_t i = 0; o && i < n; i++) add_provider(o, ((const char *(*)(Pointer))lib->own[DEVICE_PROVIDER])(devices[i]));
-  pthread_mutex_unlock(&lock);
+  for (size_t i = 0; i < n; i++)
+    appended(options, ((const char *(*)(Pointer))lib->own[DEVICE_PROVIDER])(devices[i]), start_ns, status);
   return status;
 }
 
@@ -523,18 +576,10 @@ static Pointer clone_options(Pointer options, Pointer *out) {
   if (!status) {
     pthread_mutex_lock(&lock);
     Options *from = options_of(options, 0), *to = options_of(*out, 1);
-    if (from && to) { Options *next = to->next; *to = *from; to->options = *out; to->next = next; }
+    if (from && to) { Options *next = to->next; *to = *from; to->options = *out; to->next = next; from->used = 1; }
     pthread_mutex_unlock(&lock);
   }
   return status;
-}
-
-static void release_options(Pointer options) {
-  pthread_mutex_lock(&lock);
-  for (Options **at = &lib->known_options; *at; at = &(*at)->next)
-    if ((*at)->options == options) { Options *gone = *at; *at = gone->next; free(gone); break; }
-  pthread_mutex_unlock(&lock);
-  ((Release)lib->own[RELEASE_OPTIONS])(options);
 }
 
 /* Changes. */
@@ -631,40 +676,59 @@ static int64_t caller_frames(void *address) {
   return id;
 }
 
-static Session *add_session(Pointer session, const char *model, Pointer options, int64_t start_ns, int64_t took_ns,
-                            const int *tids, int n_tids, int counted, int failed, void *caller, int created) {
+static Session *add_session(Pointer session, const char *model, Pointer options, void *caller, const Creation *how) {
   Session *fresh = calloc(1, sizeof *fresh);
   if (!fresh) { off = 1; return 0; }
   fresh->session = session; fresh->id = ++lib->n_sessions; fresh->pool_ns = -1;
   Buffer b = {0};
   int64_t model_id = interned("model", model, ""), options_id = written_options(options);
   int64_t asked = options ? options_id : interned("options", "null", "");
-  int64_t providers = written_providers(options, created && !failed), frames = caller_frames(caller);
-  put(&b, "{\"e\":\"session\",\"id\":%lld,\"ns\":%lld,\"took_ns\":%lld,\"failed\":\"%s\",\"loop\":false,\"tids\":",
-      (long long)fresh->id, (long long)start_ns, (long long)took_ns, failed ? "OrtStatus" : "");
-  if (counted) {
+  int64_t providers = written_providers(options, how->created && !how->error), frames = caller_frames(caller);
+  Options *o = options ? options_of(options, 0) : 0;
+  put(&b, "{\"e\":\"session\",\"id\":%lld,\"ns\":%lld,\"took_ns\":%lld,\"failed\":\"%s\",\"loop\":false,\"writes_model\":%s,\"tids\":",
+      (long long)fresh->id, (long long)how->start_ns, (long long)how->took_ns, how->error ? "OrtStatus" : "",
+      o && o->writes ? "true" : "false");
+  if (how->counted) {
     put(&b, "[");
-    for (int i = 0; i < n_tids; i++) put(&b, i ? ",%d" : "%d", tids[i]);
+    for (int i = 0; i < how->n_tids; i++) put(&b, i ? ",%d" : "%d", how->tids[i]);
     put(&b, "]");
-    fresh->n_tids = n_tids < MOST_TIDS ? n_tids : MOST_TIDS;
-    memcpy(fresh->tids, tids, fresh->n_tids * sizeof *tids);
+    fresh->n_tids = how->n_tids < MOST_TIDS ? how->n_tids : MOST_TIDS;
+    memcpy(fresh->tids, how->tids, fresh->n_tids * sizeof *how->tids);
   } else {
     put(&b, "null");
   }
+  if (how->counted && how->created) put(&b, ",\"memory_bytes\":%lld", (long long)how->memory_bytes);
+  if (how->error) { put(&b, ",\"message\":"); put_text(&b, how->error); }
   put(&b, ",\"thread\":%lld,\"model\":%lld,\"asked\":%lld,\"used\":%lld,\"providers\":%lld,\"frames\":%lld}",
       (long long)thread(), (long long)model_id, (long long)asked, (long long)options_id, (long long)providers,
       (long long)frames);
   write_line(&lib->record, &b);
-  if (failed) { free(fresh); return 0; }
+  if (how->error) { free(fresh); return 0; }
   fresh->next = lib->sessions;
   return lib->sessions = fresh;
+}
+
+static void release_options(Pointer options) {
+  pthread_mutex_lock(&lock);
+  Options **at = &lib->known_options;
+  while (*at && (*at)->options != options) at = &(*at)->next;
+  Options *gone = *at;
+  if (gone && gone->lacking && !gone->used && lib->record.folder && !off) {
+    /* A program gives up if a provider cannot be appended, before it names a model. */
+    Creation how = {.start_ns = gone->start_ns, .took_ns = gone->took_ns, .error = gone->message};
+    started();
+    add_session(0, "{}", options, gone->caller, &how);
+  }
+  if (gone) { *at = gone->next; free(gone); }
+  pthread_mutex_unlock(&lock);
+  ((Release)lib->own[RELEASE_OPTIONS])(options);
 }
 
 static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointer options, Pointer *out) {
   void *caller = from;
   char digest[65] = "", *path = slot == CREATE_SESSION ? realpath(model, 0) : 0;
   int before[4096], after[4096], fresh[4096], n_before = 0, n_fresh = 0, counted = 0;
-  int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID), bytes = n;
+  int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID), bytes = n, resident = 0;
   Pointer copy = 0, status;
   struct stat status_of = {0};
   Buffer b = {0};
@@ -686,6 +750,9 @@ static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointe
     if (lib->apply.folder) copy = changed_options(options, path ? path : slot == CREATE_SESSION ? model : 0, digest, bytes);
     counted = ++lib->creating == 1;
     n_before = tasks(before, 4096);
+    Options *o = options ? options_of(options, 0) : 0;
+    if (o) o->used = 1;
+    resident = resident_bytes();
   }
   pthread_mutex_unlock(&lock);
   int64_t own_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns, start_ns = now_ns(CLOCK_MONOTONIC);
@@ -704,7 +771,11 @@ static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointe
       for (int j = 0; j < n_before; j++) seen |= before[j] == after[i];
       if (!seen) fresh[n_fresh++] = after[i];
     }
-    add_session(status ? 0 : *out, b.text, options, start_ns, end_ns - start_ns, fresh, n_fresh, counted, status != 0, caller, 1);
+    const char *error = status ? ((const char *(*)(Pointer))lib->own[ERROR_MESSAGE])(status) : 0;
+    char message[MESSAGE];
+    snprintf(message, sizeof message, "%s", error ? error : "");
+    Creation how = {start_ns, end_ns - start_ns, resident_bytes() - resident, fresh, n_fresh, counted, 1, status ? message : 0};
+    add_session(status ? 0 : *out, b.text, options, caller, &how);
     if (lib->ints) lib->ints[OWN_NS] += own_ns + now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
   }
   if (lib->creating) lib->creating--;
@@ -809,8 +880,8 @@ static Row *row_of(Session *s, const char *text, void *caller, Pointer const *ou
 
 static Session *session_of(Pointer session, void *caller) {
   for (Session *each = lib->sessions; each; each = each->next) if (each->session == session) return each;
-  /* Created before a fork, or by a function that is not wrapped. */
-  return add_session(session, "{}", 0, now_ns(CLOCK_MONOTONIC), 0, 0, 0, 0, 0, caller, 0);
+  Creation how = {.start_ns = now_ns(CLOCK_MONOTONIC)};  /* created by a function that is not wrapped */
+  return add_session(session, "{}", 0, caller, &how);
 }
 
 /* Return the memory of a tensor on the CPU, its element type and its size; 0 for everything else. */
@@ -1156,6 +1227,7 @@ static int is_writable(uintptr_t address) {
   ENTRY(n, Pointer, bind_input, (Pointer a, const char *b, Pointer c), (a, b, c))                                         \
   ENTRY(n, Pointer, create_options, (Pointer *a), (a))                                                                    \
   ENTRY(n, Pointer, clone_options, (Pointer a, Pointer *b), (a, b))                                                       \
+  ENTRY(n, Pointer, set_written, (Pointer a, const char *b), (a, b))                                                      \
   ENTRY(n, Pointer, set_mode, (Pointer a, int b), (a, b))                                                                 \
   ENTRY(n, Pointer, set_level, (Pointer a, int b), (a, b))                                                                \
   ENTRY(n, Pointer, set_intra, (Pointer a, int b), (a, b))                                                                \
@@ -1183,7 +1255,7 @@ static int is_writable(uintptr_t address) {
   LEAVES(n, release_session) LEAVES(n, release_options) LEAVES(n, release_binding) LEAVES(n, clear_bound)                 \
   static void *const functions_##n[] = {                                                                                  \
     create_session_##n, create_from_array_##n, run_##n, run_async_##n, run_bound_##n, bind_input_##n, create_options_##n, \
-    clone_options_##n, set_mode_##n, set_level_##n, set_intra_##n, set_inter_##n, enable_pattern_##n, disable_pattern_##n, \
+    clone_options_##n, set_written_##n, set_mode_##n, set_level_##n, set_intra_##n, set_inter_##n, enable_pattern_##n, disable_pattern_##n, \
     enable_arena_##n, disable_arena_##n, add_entry_##n, append_cuda_##n, append_cuda_v2_##n, append_rocm_##n,              \
     append_openvino_##n, append_tensorrt_##n, append_tensorrt_v2_##n, append_migraphx_##n, append_cann_##n,                \
     append_named_##n, append_openvino_v2_##n, append_vitisai_##n, append_devices_##n, set_policy_##n,                     \
@@ -1192,7 +1264,7 @@ static int is_writable(uintptr_t address) {
   static const char *own_version_##n(void) { return libraries[n].real->version(); }
 
 static const int PLACES[] = {
-  CREATE_SESSION, CREATE_FROM_ARRAY, RUN, RUN_ASYNC, RUN_BOUND, BIND_INPUT, CREATE_OPTIONS, CLONE_OPTIONS, SET_MODE, SET_LEVEL,
+  CREATE_SESSION, CREATE_FROM_ARRAY, RUN, RUN_ASYNC, RUN_BOUND, BIND_INPUT, CREATE_OPTIONS, CLONE_OPTIONS, SET_WRITTEN, SET_MODE, SET_LEVEL,
   SET_INTRA, SET_INTER, ENABLE_PATTERN, DISABLE_PATTERN, ENABLE_ARENA, DISABLE_ARENA, ADD_ENTRY, APPEND_CUDA, APPEND_CUDA_V2,
   APPEND_ROCM, APPEND_OPENVINO, APPEND_TENSORRT, APPEND_TENSORRT_V2, APPEND_MIGRAPHX, APPEND_CANN, APPEND_NAMED, APPEND_OPENVINO_V2,
   APPEND_VITISAI, APPEND_DEVICES, SET_POLICY, SET_POLICY_FUNCTION, RELEASE_SESSION, RELEASE_OPTIONS, RELEASE_BINDING, CLEAR_BOUND};
@@ -1264,6 +1336,7 @@ static Library *library_of(Base *found, const char *path) {
   Library *fresh = &libraries[n_libraries], *before = lib;
   char *folder = realpath(path, 0);  /* as in /proc/self/maps */
   if (folder) *strrchr(folder, '/') = 0;
+  fresh->path = strdup(path);
   fresh->real = found; fresh->base = BASES[n_libraries]; fresh->version = version; fresh->home = folder ? folder : "";
   fresh->minor = number > 1 ? 1 << 20 : minor;
   fresh->record.folder = record; fresh->apply.folder = apply;
@@ -1276,16 +1349,25 @@ static Library *library_of(Base *found, const char *path) {
   return fresh;
 }
 
+static void *in_library(const char *path, const char *function) {
+  void *library = *path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0;
+  return dlsym(library ? library : RTLD_NEXT, function);
+}
+
+/* Find the library that a caller would have got. */
+static void search_library(Search *search, void *caller) {
+  Dl_info info;
+  if (dladdr(caller, &info) && info.dli_fname && strrchr(info.dli_fname, '/')) {
+    search->caller = info.dli_fname;
+    search->folder = strrchr(info.dli_fname, '/') - info.dli_fname;
+  }
+  dl_iterate_phdr(look, search);
+}
+
 EXPORT const Base *OrtGetApiBase(void) {
   Search search = {{0}, 0, 0, 0};
-  Dl_info info;
-  if (dladdr(__builtin_return_address(0), &info) && info.dli_fname && strrchr(info.dli_fname, '/')) {
-    search.caller = info.dli_fname;
-    search.folder = strrchr(info.dli_fname, '/') - info.dli_fname;
-  }
-  dl_iterate_phdr(look, &search);
-  void *library = search.rank ? dlopen(search.best, RTLD_LAZY | RTLD_NOLOAD) : 0;
-  Base *(*get)(void) = (Base * (*)(void)) dlsym(library ? library : RTLD_NEXT, "OrtGetApiBase");
+  search_library(&search, __builtin_return_address(0));
+  Base *(*get)(void) = (Base * (*)(void)) in_library(search.best, "OrtGetApiBase");
   Base *found = get ? get() : 0;
   if (!found || !search.rank) return found;
   pthread_mutex_lock(&lock);
@@ -1293,3 +1375,50 @@ EXPORT const Base *OrtGetApiBase(void) {
   pthread_mutex_unlock(&lock);
   return own ? &own->base : found;
 }
+
+/* Functions outside of the table that append a provider. A build of ONNX Runtime exports those of the providers it has. */
+static Pointer append_exported(Pointer options, uintptr_t given, const char *function, const char *name, void *caller) {
+  Library *before = lib, *owner = 0;
+  pthread_mutex_lock(&lock);
+  for (Library *each = libraries; each < libraries + n_libraries && !owner; each++) { lib = each; if (options_of(options, 0)) owner = each; }
+  pthread_mutex_unlock(&lock);
+  lib = before;
+  Search search = {{0}, 0, 0, 0};
+  if (!owner) search_library(&search, caller);
+  const char *path = owner ? owner->path : search.best;
+  Pointer (*next)(Pointer, uintptr_t) = (Pointer(*)(Pointer, uintptr_t))in_library(path, function);
+  int64_t start_ns = now_ns(CLOCK_MONOTONIC);
+  Pointer status = 0;
+  if (next) {
+    status = next(options, given);
+  } else {
+    Base *(*get)(void) = (Base * (*)(void)) in_library(path, "OrtGetApiBase");
+    void **api = get ? get()->api(1) : 0;
+    if (api) status = ((Pointer(*)(int, const char *))api[CREATE_STATUS])(NOT_IMPLEMENTED, "this ONNX Runtime lacks the execution provider");
+  }
+  if (owner && owner->record.folder && !off) {
+    lib = owner; from = caller;
+    appended(options, name, start_ns, status);
+    lib = before;
+  }
+  return status;
+}
+
+#define EXPORTED(end, name)                                                                        \
+  EXPORT Pointer OrtSessionOptionsAppendExecutionProvider_##end(Pointer options, uintptr_t given) { \
+    return append_exported(options, given, __func__, name, __builtin_return_address(0));            \
+  }
+EXPORTED(CPU, "CPUExecutionProvider")
+EXPORTED(CUDA, "CUDAExecutionProvider")
+EXPORTED(Tensorrt, "TensorrtExecutionProvider")
+EXPORTED(ROCM, "ROCMExecutionProvider")
+EXPORTED(MIGraphX, "MIGraphXExecutionProvider")
+EXPORTED(OpenVINO, "OpenVINOExecutionProvider")
+EXPORTED(Dnnl, "DnnlExecutionProvider")
+EXPORTED(VITISAI, "VitisAIExecutionProvider")
+EXPORTED(CANN, "CANNExecutionProvider")
+EXPORTED(CoreML, "CoreMLExecutionProvider")
+EXPORTED(Nnapi, "NnapiExecutionProvider")
+EXPORTED(ACL, "ACLExecutionProvider")
+EXPORTED(ArmNN, "ArmNNExecutionProvider")
+EXPORTED(Tvm, "TvmExecutionProvider")

@@ -58,7 +58,9 @@ def record(
             command=tuple(command),
             at=at.isoformat(timespec="seconds"),
             elapsed_ns=ended.elapsed_ns,
-            ended_by="duration" if ended.late else launcher.signal_name(ended.status) or "program",
+            ended_by="duration"
+            if ended.late
+            else launcher.signal_name(ended.status) or ended.interrupted or "program",
             code=ended.code,
             seen=len({watch.root, *(pid for pid, _ in watch.seen), *recorded.homes}),
             cpu_ns=ended.cpu_ns,

@@ -166,13 +166,13 @@ class _Reader:
     ) -> Iterator[RecordedSession]:
         """Yield the sessions of the process, including those inherited by a fork."""
         rows: dict[int, list[RecordedCalls]] = {}
-        ends: dict[int, int] = {}
+        ends: dict[int, Closed] = {}
         cpus: dict[int, Placed] = {}
         for event in self.log.events:
             if isinstance(event, Row):
                 rows.setdefault(event.session, []).append(self._calls(event))
             elif isinstance(event, Closed):
-                ends[event.id] = event.ns - self.start_ns
+                ends[event.id] = event
             elif isinstance(event, Placed):
                 cpus[event.id] = event
         for event in self.log.events:
@@ -184,11 +184,15 @@ class _Reader:
                 elif known_parent is not None:
                     session = msgspec.structs.replace(
                         known_parent, id=event.id, process=self.index, inherited=event.of, threads=0,
-                        inherited_threads=event.threads, thread_cpus=(), creation_ns=0,
+                        inherited_threads=event.threads, thread_cpus=(), creation_ns=0, memory_bytes=None,
                     )  # fmt: skip
                 else:
                     continue
-                yield msgspec.structs.replace(session, calls=calls, end_ns=ends.get(event.id))
+                end = ends.get(event.id)
+                yield msgspec.structs.replace(
+                    session, calls=calls, end_ns=end.ns - self.start_ns if end else None,
+                    recreated=end is not None and end.again,
+                )  # fmt: skip
 
     def _session(self, event: Session, placed: Placed | None) -> RecordedSession:
         asked, got = self.texts[event.providers]
@@ -207,6 +211,9 @@ class _Reader:
             start_ns=event.ns - self.start_ns,
             creation_ns=event.took_ns,
             error=event.failed,
+            error_message=event.message,
+            memory_bytes=event.memory_bytes,
+            writes_model=event.writes_model,
             on_event_loop=event.loop,
             thread=event.thread,
             threads=placed.threads if placed else None if event.tids is None else len(event.tids),
@@ -267,8 +274,16 @@ class _Reader:
             cpu_ns=cpu_ns,
             recorder_ns=own_ns,
             arrivals=tuple(self._arrivals()),
-            lost_events=ints[hook.LOST] if ints else 0,
+            lost_events=(ints[hook.LOST] if ints else 0) + self._lost_rows(),
             stopped=off.strip(),
+        )
+
+    def _lost_rows(self) -> int:
+        """Return the number of rows whose counts were to be written when their session ended, which did not end."""
+        return sum(
+            event.shared and event.key not in self.counts
+            for event in self.log.events
+            if isinstance(event, Row)
         )
 
     def _arrivals(self) -> Iterator[Arrival]:

@@ -119,8 +119,11 @@ class RecordedSession(Record, frozen=True, kw_only=True):
         place: Index in ``Recording.places`` of the call stack that created it; -1 if unknown.
         start_ns: Start of the creation, from the start of the recording.
         creation_ns: Time of the creation; 0 if the session existed before.
+        memory_bytes: Growth of the process's resident memory during the creation; None if unknown.
         end_ns: Time at which its object was freed; None if it existed until the end of the process.
-        error: Name of the exception if it could not be created.
+        recreated: Whether ``set_providers`` ended it by giving its object another session.
+        error, error_message: Name and beginning of the exception's text if it could not be created.
+        writes_model: Whether its settings name a file for the optimized model.
         on_event_loop: Whether an asyncio event loop was running in the thread that created it.
         thread: Number of that thread within the process.
         threads: Number of threads that it started; None if unknown.
@@ -140,8 +143,12 @@ class RecordedSession(Record, frozen=True, kw_only=True):
     place: int = -1
     start_ns: int = 0
     creation_ns: int = 0
+    memory_bytes: int | None = None
     end_ns: int | None = None
+    recreated: bool = False
     error: str = ""
+    error_message: str = ""
+    writes_model: bool = False
     on_event_loop: bool = False
     thread: int = 0
     threads: int | None = None
@@ -198,7 +205,7 @@ class RecordedProcess(Record, frozen=True, kw_only=True):
         cpu_ns: CPU time of the process, as last observed; None if it ended too soon.
         recorder_ns: Time used by the recorder.
         arrivals: The first calls, one entry per call.
-        lost_events: Number of events beyond the size limit of the log.
+        lost_events: Number of events beyond the size limits of the recording.
         stopped: Why the recorder stopped early; "" if it did not.
     """
 
@@ -238,7 +245,8 @@ class Recording(Record, frozen=True, kw_only=True):
     Attributes:
         command: The command; () if arguments were removed.
         elapsed_ns: From the start of the program to its end.
-        ended_by: "program" if it ended by itself, "duration" if ``--duration`` ended it, or the name of a signal.
+        ended_by: "program" if it ended by itself, "duration" if ``--duration`` ended it, or the name of the signal that
+            ended it or requested its end.
         code: Its exit code; 128 plus the signal number if a signal ended it.
         seen: Number of the program's processes.
         cpu_ns: CPU time of the program and its children that it waited for.

@@ -59,7 +59,7 @@ class EqualSessions:
         for session in self.sessions:
             places.setdefault(session.place, []).append(session)
         groups = [replace(self, sessions=sessions) for sessions in places.values()]
-        return [g for g in groups if len(g.sessions) >= MANY and g.n_calls < FEW * len(g.sessions)]
+        return [g for g in groups if len(g.sessions) >= MANY and 0 < g.n_calls < FEW * len(g.sessions)]
 
     def without(self, groups: Sequence[EqualSessions]) -> EqualSessions:
         """Return the group without the sessions of other groups."""
@@ -77,14 +77,33 @@ def group_equal(recording: Recording) -> Iterator[EqualSessions]:
     for session in recording.sessions:
         if session.error or session.inherited or not session.creation_ns:
             continue
-        model = recording.models[session.model]
-        identity = model.sha256 or (model.path, model.size_bytes)
+        identity = model_identity(recording.models[session.model])
         settings = tuple(sorted((name, str(value)) for name, value in session.used.items()))
         key = session.process, identity, settings, session.providers_used
         groups.setdefault(key, []).append(session)
     for sessions in groups.values():
         process = recording.processes[sessions[0].process]
         yield EqualSessions(process=process, model=recording.models[sessions[0].model], sessions=sessions)
+
+
+def is_whole(recording: Recording) -> bool:
+    """Return whether the program was recorded until it ended by itself, without an error."""
+    return recording.ended_by == "program" and recording.code == 0
+
+
+def key_of(session: RecordedSession) -> tuple[int, int]:
+    """Return what identifies a session in its recording: the index of its process, and its number there."""
+    return session.process, session.id
+
+
+def process_of(recording: Recording, session: RecordedSession) -> RecordedProcess:
+    """Return the process of a session."""
+    return recording.processes[session.process]
+
+
+def model_identity(model: RecordedModel) -> object:
+    """Return a value that is equal for equal models."""
+    return model.sha256 or (model.path, model.size_bytes)
 
 
 def model_name(model: RecordedModel) -> str:

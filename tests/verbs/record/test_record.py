@@ -146,6 +146,43 @@ per_call(); print("ready", flush=True); time.sleep(60)
         assert "1 session and 1 call" in said
 
 
+def test_a_session_without_calls_is_a_finding_if_the_program_ends_by_itself(tmp_path: Path) -> None:
+    unused = "session = ort.InferenceSession(datasets.get_example('sigmoid.onnx'))\n"
+    whole = record(tmp_path, unused)
+    facts(whole.stderr, "1 session of sigmoid.onnx was created and never called", "app.py:10", "APP017", "MiB")
+    body = f"""
+import time
+{unused}
+try:
+    print("ready", flush=True); time.sleep(60)
+except KeyboardInterrupt:
+    pass
+"""
+    command = [sys.executable, "-m", "ortune", "record", "--", sys.executable, str(program(tmp_path, body))]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        while "ready" not in run.stdout.readline():
+            pass
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate()
+    assert run.returncode == 0
+    facts(said, "nothing found: 1 session and 0 calls", "ended by SIGINT")
+
+
+def test_a_creation_that_raises_is_a_finding(tmp_path: Path) -> None:
+    body = """
+try:
+    ort.InferenceSession("missing.onnx")
+except Exception:
+    pass
+"""
+    done = record(tmp_path, body)
+    assert done.returncode == 0
+    facts(done.stderr, "1 session of missing.onnx could not be created", "APP018", "NoSuchFile")
+
+
 def test_a_duration_ends_the_program(tmp_path: Path) -> None:
     done = record(tmp_path, "per_call(); import time; time.sleep(300)\n", "--duration", "2s")
     assert done.returncode == 0

@@ -53,7 +53,7 @@ def inputs(recording: Recording) -> Iterator[str]:
 
 
 def _looked_at(recording: Recording) -> str:
-    own = [session for session in recording.sessions if not session.inherited]
+    own = [session for session in recording.sessions if not session.inherited and not session.error]
     calls = sum(session.n_calls for session in recording.sessions)
     return (
         f"{counted(len(own), 'session')} and {counted(calls, 'call')} in "
@@ -75,7 +75,7 @@ def document(envelope: Envelope[RecordResult]) -> Document:
         *missed_points(recording.missed, "not recorded"),
     ]
     if recording.sessions:
-        blocks += [_sessions(recording), Pairs(rows=list(_facts(recording)))]
+        blocks += [*_sessions(recording), Pairs(rows=list(_facts(recording)))]
     if result.path:
         blocks.append(Line("; ".join((f"written to {result.path}", *result.notes)), "faint"))
         if any(session.n_calls for session in recording.sessions):
@@ -115,7 +115,7 @@ def issue(result: RecordResult) -> str:
         ("packages", ", ".join(sorted(packages))),
     ]
     blocks += [
-        _sessions(recording),
+        *_sessions(recording),
         Section(title="Where this was recorded", blocks=[Pairs(rows=[(n, t) for n, t in machine if t])]),
         Line(
             "Recorded with ortune record: each session and each call was counted while the application ran."
@@ -125,9 +125,9 @@ def issue(result: RecordResult) -> str:
 
 
 LOOKED_FOR = (
-    "sessions per call", "copies of one model", "sessions inherited through a fork",
-    "sessions created on an event loop",
-    "discarded settings", "threads outside the affinity", "more threads than CPUs", "spinning between calls", "padding",
+    "sessions per call", "sessions never called", "sessions that could not be created", "copies of one model",
+    "sessions inherited through a fork", "sessions created on an event loop", "discarded settings",
+    "threads outside the affinity", "more threads than CPUs", "spinning between calls", "padding",
 )  # fmt: skip
 
 
@@ -142,9 +142,11 @@ def _findings(result: RecordResult) -> Iterator[Block]:
         yield Points(items=items, title="findings", marked=True)
 
 
-def _sessions(recording: Recording) -> Block:
+def _sessions(recording: Recording) -> Iterator[Block]:
     groups: dict[tuple[int, str, int], list[RecordedSession]] = {}
     for session in recording.sessions:
+        if session.error:
+            continue
         used = session.used.get("intra_op_num_threads", 0)
         groups.setdefault((session.model, str(used), session.process), []).append(session)
     rows = []
@@ -164,7 +166,8 @@ def _sessions(recording: Recording) -> Block:
         ])  # fmt: skip
     heads = ("process", "sessions", "calls", "per call", "shapes", "threads")
     notes = (f"and {len(ordered) - SHOWN} more groups of sessions",) if len(ordered) > SHOWN else ()
-    return table([Column("model", "name"), *(Column(head) for head in heads)], rows, notes=notes)
+    if rows:
+        yield table([Column("model", "name"), *(Column(head) for head in heads)], rows, notes=notes)
 
 
 def _time_ns(sessions: Sequence[RecordedSession]) -> int:
@@ -198,7 +201,7 @@ def _facts(recording: Recording) -> Iterator[tuple[str, str]]:
     yield "exit code", f"{recording.code}{ended}"
     lost = sum(process.lost_events for process in recording.processes)
     if lost:
-        yield "incomplete", f"{lost:,} events were beyond the size limit of the log"
+        yield "incomplete", f"{lost:,} events were beyond the size limits"
     for process in recording.processes:
         if process.stopped:
             yield "incomplete", process.stopped
