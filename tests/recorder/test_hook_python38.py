@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,3 +75,22 @@ def test_an_interpreter_starts_as_it_does_without(python: Path, tmp_path: Path) 
     if name[0] == "3" and len(name) > 1 and int(name[1]) >= 8:
         assert recorded[0] == "True"
     assert list(folder.iterdir()) == []  # a process that does not use onnxruntime writes nothing
+
+
+def supported() -> list[Path]:
+    """Interpreters from Python 3.8, by the names of their folders."""
+    versions = {path: tuple(map(int, re.findall(r"\d+", path.parts[-3])[:2])) for path in interpreters()}
+    return [path for path, version in versions.items() if version >= (3, 8)] or [Path(sys.executable)]
+
+
+@pytest.mark.parametrize("python", supported(), ids=lambda path: path.parts[-3])
+def test_outputs_that_the_calling_code_reads(python: Path) -> None:
+    program = Path(__file__).with_name("read_outputs.py")
+    done = subprocess.run([python, program, doors.HOOK], capture_output=True, text=True, check=True)
+    known = {
+        "first": [0], "last": [-1], "unpacked": [0], "ignored": [0, 1], "all_of_them": [0, 1], "later": [-1, 0, 1],
+        "looped": [1], "starred": [1], "y, _ = s.run(None, x)": [0], "y, z = s.run(None, x)": [0, 1],
+    }  # fmt: skip
+    found = ast.literal_eval(done.stdout)
+    assert {name: indices for name, indices in found.items() if indices is not None} == known
+    assert len(found) == 24

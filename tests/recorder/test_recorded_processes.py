@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 from programs import counts, run
 
+from onnx_text import model_of
 from ortune.recorder.anonymous import anonymous
 from ortune.records import Recording
 
@@ -276,3 +278,24 @@ def test_sessions_without_calls_have_their_memory_purpose_and_end(tmp_path: Path
     assert failed.providers == ("CPUExecutionProvider",)
     assert (failed.error, "nowhere" in failed.error_message) == ("NoSuchFile", True)
     assert not any(session.error_message for session in anonymous(recording).sessions)
+
+
+def test_outputs_that_the_program_reads(tmp_path: Path) -> None:
+    model = model_of("g (float[2] x) => (float[2] y, float[2] z) { y = Neg (x) z = Abs (x) }")
+    onnx.save(model, tmp_path / "two.onnx")
+    recording = run(
+        tmp_path,
+        f"""
+        session = InferenceSession({str(tmp_path / "two.onnx")!r})
+        x = {{"x": np.ones(2, np.float32)}}
+        def first(): return session.run(None, x)[0]
+        def all(): return session.run(None, x)
+        def one(): return session.run(["z"], x)[0]
+        def values():
+            y, z = session.run_with_ort_values(None, {{"x": ort.OrtValue.ortvalue_from_numpy(x["x"])}})
+            return z
+        first(); all(); one(); values()
+        """,
+    )
+    read = [calls.outputs_read for calls in recording.sessions[0].calls]
+    assert read == [(0,), None, None, (1,)]

@@ -123,6 +123,12 @@ def masked(share: float, inspected: int = 10, name: str = "attention_mask", **mo
     return recorded(session(calls=(calls(inputs=(texts, mask), **counted),)))
 
 
+def reading(*indices: int, **more: Any) -> Facts:
+    """A session with three outputs, of which the calling code reads some."""
+    outputs = tuple(RecordedInput(name="", dtype="float32", shape=(1, n)) for n in (10, 20, 30))
+    return recorded(session(calls=(calls(outputs=outputs, **{"outputs_read": indices, **more}),)))
+
+
 def gained(kind: ReplayedKind, change: str = "") -> Facts:
     """A recording of which a replay confirmed a gain."""
     gain = ReplayedGain(kind=kind, change=change, cpu=(0.6, 0.5, 0.7), wall=(0.8, 0.7, 0.9), n_blocks=6)
@@ -157,5 +163,6 @@ RECORDED = {
     ),
     "APP017": (recorded(unused()), WHERE, recorded(unused(), ended_by="duration")),
     "APP018": (recorded(failed()), WHERE, recorded(failed(error="KeyboardInterrupt"))),
+    "APP019": (reading(0), CALLED, reading(0, 1, 2)),
 }  # fmt: skip
 """By code what a rule fires on, where it says that is, and what it is silent on."""

@@ -17,6 +17,7 @@ from recording_examples import (
     masked,
     on_loop,
     process,
+    reading,
     recorded,
     session,
     short,
@@ -212,6 +213,8 @@ def test_a_worker_without_work_is_no_fault() -> None:
 def test_sessions_that_may_have_had_calls_or_another_purpose_are_left_out() -> None:
     assert codes(recorded(unused(writes_model=True))) == []
     assert codes(recorded(unused(creation_ns=0))) == []
+    copy = session(2, creation_ns=0)
+    assert codes(recorded(unused(), copy)) == []
     for lossy in ({"stopped": "why"}, {"lost_events": 3}):
         assert codes(recorded(unused(), processes=(process(**lossy),))) == []
         family = (process(), process(2, parent=0, **lossy))
@@ -232,3 +235,22 @@ def test_a_failed_creation_is_a_note_with_the_error_and_the_providers() -> None:
     assert "CUDAExecutionProvider" in finding.fix
     (other,) = found(recorded(failed(providers=None, error_message="")))
     assert other.evidence == "Fail" and "ExecutionProvider" not in other.what + other.fix
+
+
+def test_outputs_are_unread_only_if_all_callers_of_a_place_are_known() -> None:
+    (finding,) = found(reading(0))
+    assert (finding.code, finding.severity) == ("APP019", "note")
+    assert finding.what == "2 of 3 outputs of m.onnx are never read (/srv/app.py:9)"
+    facts(finding.evidence, "100 calls", "output 1: float32 [1, 20]", "output 2: float32 [1, 30]")
+    assert "1 of 3 outputs of m.onnx is" in found(reading(0, 2))[0].what
+    assert codes(reading(0, outputs_read=None)) == []
+    assert codes(reading(0, count=3)) == []
+    assert codes(reading(0, failed=100)) == []
+    one = reading(0).recording
+    assert one is not None
+    first = one.sessions[0].calls[0]
+    for other, expected in (
+        ({"outputs_read": (1,)}, "1 of 3 outputs"), ({"outputs_read": None}, ""), ({"outputs": first.outputs[:2]}, ""),
+    ):  # fmt: skip
+        both = changed(one.sessions[0], calls=(first, changed(first, key=2, **other)))
+        assert "".join(finding.what[:14] for finding in found(recorded(both))) == expected

@@ -102,6 +102,7 @@ class Row(msgspec.Struct, tag_field="e", tag="row"):
     frames: int
     signature: int
     shared: bool
+    read: list[int] | None = None
 
 
 class Closed(msgspec.Struct, tag_field="e", tag="closed"):

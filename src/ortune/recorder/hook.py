@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_RECORD", "default::getpass.GetPassWarning"
@@ -67,6 +67,13 @@ VARIABLES = (
     "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME", "MALLOC_ARENA_MAX", "LD_PRELOAD",
 )  # fmt: skip
 
+_STEPS = {
+    "LOAD_CONST": "CONST", "LOAD_SMALL_INT": "CONST", "UNPACK_SEQUENCE": "UNPACK", "STORE_NAME": "SET",
+    "STORE_GLOBAL": "SET", "LOAD_NAME": "GET", "LOAD_GLOBAL": "GET",
+}  # fmt: skip
+_NAMESPACES = frozenset(("locals", "vars", "eval", "exec"))
+"""Names of functions by which code may read any variable."""
+
 _now = time.perf_counter_ns
 _cpu = time.thread_time_ns  # its result excludes the waits of a busy machine
 _frame = sys._getframe
@@ -96,12 +103,13 @@ class CallSite:
     Attributes:
         rows: Counters by signature.
         count: Number of calls.
+        code, lasti: Code that contains the call, and the offset of the call in it; None and 0 if unknown.
     """
 
-    __slots__ = ("code", "count", "id", "rows")
+    __slots__ = ("code", "count", "id", "lasti", "rows")
 
-    def __init__(self, id: int, code: Any) -> None:
-        self.id, self.code, self.count = id, code, 0
+    def __init__(self, id: int, code: Any, lasti: int) -> None:
+        self.id, self.code, self.lasti, self.count = id, code, lasti, 0
         self.rows: Dict[Any, Counters] = {}
 
 
@@ -340,7 +348,7 @@ class Recorder:
                 else:
                     counts = [counters.count, counters.total_ns, counters.least_ns, counters.most_ns]
                     rows.append([counters.key, *counts, *[0] * (FIELDS - 5)])
-        self.write(e="closed", id=state.id, ns=_now(), rows=rows, again=again)
+        self.write(e="closed", id=state.id, ns=_now(), rows=rows, **({"again": True} if again else {}))
 
     def model(self, session: Any) -> Any:
         """Return the identity of a session's model: its file, or the digest of its bytes; {} if unknown."""
@@ -394,7 +402,7 @@ class Recorder:
                 code, place = None, (0, 0)
             site = state.sites.get(place)
             if site is None:
-                site = state.sites[place] = CallSite(self.interned("frames", self.frames()), code)
+                site = state.sites[place] = CallSite(self.interned("frames", self.frames()), code, place[1])
             feed = args[feed_at] if len(args) > feed_at else kwargs.get(feed_name)
             with self.lock:
                 state.active += 1
@@ -525,7 +533,11 @@ class Recorder:
                 for field in range(FIELDS):
                     ints[at + field] = 0
                 ints[at + KEY] = number
-        self.write(e="row", key=number, session=state.id, frames=site.id, signature=signature, shared=not row)
+        read = read_by(site, result) if method in ("run", "run_with_ort_values") else None
+        more = {} if read is None else {"read": read}
+        self.write(
+            e="row", key=number, session=state.id, frames=site.id, signature=signature, shared=not row, **more
+        )
         found = site.rows[key] = Counters(row, number)
         return found
 
@@ -860,6 +872,67 @@ def outputs_of(result: Any) -> List[Any]:
     if not isinstance(result, (list, tuple)):
         return []
     return [list(described(value)) for value in result]
+
+
+def read_by(site: CallSite, result: Any) -> Optional[List[int]]:
+    """Return the indices of the outputs that the code at a call site reads; None if unknown, or of one output."""
+    if site.code is None or not isinstance(result, list) or len(result) < 2:
+        return None
+    try:
+        found = indices_read(site.code, site.lasti)
+    except Exception:  # bytecode that is not understood
+        return None
+    return None if found is None else sorted({index % len(result) for index in found})
+
+
+def indices_read(code: Any, lasti: int) -> Optional[Set[int]]:
+    """Return the indices of a call's result that the calling code reads; None if unknown.
+
+    Known are an index right after the call, an unpacking to local variables, and a local variable that is only indexed.
+    """
+    import dis
+
+    if not _NAMESPACES.isdisjoint(code.co_names):
+        return None
+    steps: List[Tuple[str, Any]] = []
+    called, after = "", 0
+    for step in dis.get_instructions(code):
+        name, value = step.opname, step.argval
+        if name in ("CACHE", "EXTENDED_ARG", "NOP"):
+            continue
+        words = name.split("_")
+        if "FAST" in words:  # one instruction may be for two variables
+            kinds = [word for word in words if word in ("LOAD", "STORE")]
+            steps += zip(kinds, value if isinstance(value, tuple) else (value,))
+        elif name in ("BINARY_SUBSCR", "BINARY_OP"):
+            steps.append(("INDEX" if name == "BINARY_SUBSCR" or step.argrepr == "[]" else "", None))
+        else:
+            steps.append((_STEPS.get(name, ""), value))
+        if step.offset <= lasti:
+            called, after = name, len(steps)
+    loaded = {what for kind, what in steps if kind in ("LOAD", "GET")}
+
+    def reads(at: int, from_variable: bool) -> Optional[Set[int]]:
+        (kind, what), following = steps[at], steps[at + 1 :]
+        if kind == "CONST" and type(what) is int and following[0][0] == "INDEX":
+            return {what}
+        if kind == "UNPACK":
+            targets = following[:what]
+            if not all(kind in ("STORE", "SET") for kind, _ in targets):
+                return None
+            # Other code may read a global variable, except for the usual name of what is not needed.
+            return {
+                n
+                for n, (kind, name) in enumerate(targets)
+                if name in loaded or (kind == "SET" and name != "_")
+            }
+        if kind == "STORE" and not from_variable:
+            uses = [reads(n + 1, True) for n, step in enumerate(steps) if step == ("LOAD", what)]
+            known = [use for use in uses if use is not None]
+            return set().union(*known) if known and len(known) == len(uses) else None
+        return None
+
+    return reads(after, False) if called.startswith("CALL") else None
 
 
 def loading(folder: str) -> None:

@@ -233,6 +233,7 @@ class _Reader:
             method=signature.v[0],
             inputs=tuple(RecordedInput(name=n, dtype=d, shape=_shape(s)) for n, d, s in signature.v[1]),
             outputs=tuple(RecordedInput(name="", dtype=d, shape=_shape(s)) for d, s in signature.outputs),
+            outputs_read=None if event.read is None else tuple(event.read),
             place=self._place(event.frames),
             count=values[hook.COUNT],
             failed=values[hook.FAILED],

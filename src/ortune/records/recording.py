@@ -58,6 +58,7 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
     Attributes:
         key: Their identifier in ``Arrival.key``.
         method: The method of the session.
+        outputs_read: Indices of the outputs that the calling code reads; None if unknown, or of one output.
         place: Index in ``Recording.places``; -1 if unknown.
         count: Number of calls; ``failed`` of them raised an exception.
         total_ns, least_ns, most_ns: Time inside the calls.
@@ -75,6 +76,7 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
     method: str = "run"
     inputs: tuple[RecordedInput, ...] = ()
     outputs: tuple[RecordedInput, ...] = ()
+    outputs_read: tuple[int, ...] | None = None
     place: int = -1
     count: int = 0
     failed: int = 0

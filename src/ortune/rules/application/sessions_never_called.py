@@ -51,10 +51,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _never_called(recording: Recording) -> Iterator[RecordedSession]:
     called, lossy = _called(recording), _lossy(recording)
     elsewhere: dict[tuple[object, int], set[int]] = {}
+    copies: set[tuple[object, int]] = set()
     for session in recording.sessions:
         if session.n_calls:
             identity = model_identity(recording.models[session.model])
             elsewhere.setdefault((identity, session.place), set()).add(session.process)
+            if not session.creation_ns and not session.inherited:
+                copies.add((identity, session.process))
     for session in recording.sessions:
         if session.error or session.inherited or not session.creation_ns or session.writes_model:
             continue
@@ -63,12 +66,16 @@ def _never_called(recording: Recording) -> Iterator[RecordedSession]:
         if not (is_whole(recording) or _was_freed(recording, session)):
             continue
         identity = model_identity(recording.models[session.model])
-        if not elsewhere.get((identity, session.place), set()) - {session.process}:
+        others = elsewhere.get((identity, session.place), set()) - {session.process}
+        if not others and (identity, session.process) not in copies:
             yield session
 
 
 def _called(recording: Recording) -> set[tuple[int, int]]:
-    """Return the sessions with calls, also those called by a forked process, or reported as created for a few calls."""
+    """Return the sessions with calls, also those called by a forked process, or reported as created for a few calls.
+
+    A call through a copy of a session's object is one of a session whose creation was not recorded.
+    """
     known = {key_of(session): session for session in recording.sessions}
     called = set()
     for group in group_equal(recording):

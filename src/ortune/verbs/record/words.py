@@ -128,6 +128,7 @@ LOOKED_FOR = (
     "sessions per call", "sessions never called", "sessions that could not be created", "copies of one model",
     "sessions inherited through a fork", "sessions created on an event loop", "discarded settings",
     "threads outside the affinity", "more threads than CPUs", "spinning between calls", "padding",
+    "outputs never read",
 )  # fmt: skip
 
 
