@@ -109,6 +109,21 @@ def test_a_process_that_ends_while_it_imports_onnxruntime_has_used_nothing(tmp_p
     assert (recording.processes, recording.code, reasons(recording)) == ((), 0, [])
 
 
+def test_a_library_that_python_opened_itself_is_named(tmp_path: Path) -> None:
+    """Its functions are looked up in it alone, which neither recorder sees."""
+    import onnxruntime
+
+    libraries = sorted((Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so*"))
+    if not libraries:
+        pytest.skip("NOT TESTED: no libonnxruntime.so in this onnxruntime")
+    body = f"import ctypes; ctypes.CDLL({str(libraries[0])!r}).OrtGetApiBase()\n{LONG}"
+    recording = recorded([sys.executable, written(tmp_path, body, head="")])
+    assert (recording.sessions, recording.code) == ((), 0)
+    assert [(missed.reason, missed.library) for missed in recording.missed] == [
+        ("own-library", str(libraries[0].resolve()))
+    ]
+
+
 def test_an_end_that_was_not_observed_is_named_and_numpy_tells_how_long_it_may_be(tmp_path: Path) -> None:
     watch = ProcessWatch(os.getpid(), tmp_path, tmp_path)
     for number, (gap_s, libraries) in enumerate([

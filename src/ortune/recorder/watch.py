@@ -205,6 +205,7 @@ class ProcessWatch:
             (str(self.door) not in doors, "path-replaced"),
             (old, "old-python"),
             (not shared, "static"),
+            (not for_python, "own-library"),  # its functions were not looked up by name in all libraries
         ]
         return next((reason for applies, reason in reasons if applies), "unknown")
 

@@ -20,7 +20,7 @@ _REASONS = {
     "frozen": "it is a frozen program (PyInstaller), which ignores the environment",
     "old-python": "its Python is older than 3.8",
     "other-recording": "another ortune record recorded it",
-    "own-library": "it also uses a second ONNX Runtime library, whose sessions could not be recorded",
+    "own-library": "it uses an ONNX Runtime library of its own, whose sessions could not be recorded",
     "unknown": "the reason is unknown",
     "unseen": "the recorder could not enter it, and its last moments could not be observed: run it again",
 }
