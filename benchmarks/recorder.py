@@ -92,8 +92,8 @@ int main(int argc, char **argv) {
 ROUNDS = 5
 MODELS = {
     "7 us": "g (float[1] x) => (float[1] y) { y = Relu (x) }",
-    "130 us": "g (float[96,96] x) => (float[96,96] y) { a = MatMul (x, x) b = MatMul (a, x) y = MatMul (b, x) }",
-    "1 ms": "g (float[320,320] x) => (float[320,320] y) { a = MatMul (x, x) y = MatMul (a, x) }",
+    "130 us": "g (float[160,160] x) => (float[160,160] y) { a = MatMul (x, x) b = MatMul (a, x) y = MatMul (b, x) }",
+    "1 ms": "g (float[400,400] x) => (float[400,400] y) { a = MatMul (x, x) y = MatMul (a, x) }",
 }
 
 

@@ -174,7 +174,7 @@ def _sessions(
     digests = {model.sha256, _file_digest(Path(model.facts.path))}
     found = [session for session in chosen if recording.models[session.model].sha256 in digests]
     if not found:
-        names = sorted({each.path.rpartition("/")[2] or each.sha256[:8] for each in recording.models})
+        names = sorted({each.path.rpartition("/")[2] or each.sha256[:8] for each in recording.models} - {""})
         raise InputError(
             f"it has no session of {Path(model.facts.path).name} (recorded: {', '.join(names[:8]) or 'none'})",
             where=where,

@@ -1350,7 +1350,7 @@ static Library *library_of(Base *found, const char *path) {
 }
 
 static void *in_library(const char *path, const char *function) {
-  void *library = *path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0;
+  void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0;
   return dlsym(library ? library : RTLD_NEXT, function);
 }
 
