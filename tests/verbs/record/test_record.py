@@ -149,7 +149,9 @@ per_call(); print("ready", flush=True); time.sleep(60)
 def test_a_session_without_calls_is_a_finding_if_the_program_ends_by_itself(tmp_path: Path) -> None:
     unused = "session = ort.InferenceSession(datasets.get_example('sigmoid.onnx'))\n"
     whole = record(tmp_path, unused)
-    facts(whole.stderr, "1 session of sigmoid.onnx was created and never called", "app.py:10", "APP017", "MiB")
+    facts(
+        whole.stderr, "1 session of sigmoid.onnx was created and never called", "app.py:10", "APP017", "MiB"
+    )
     body = f"""
 import time
 {unused}
