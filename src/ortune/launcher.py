@@ -247,14 +247,8 @@ class Foreground:
             limit.
         """
         deadline_s = monotonic.now_s() + limit_s
-        passed = {
-            signal.SIGINT,
-            signal.SIGTERM,
-            signal.SIGHUP,
-            signal.SIGQUIT,
-            signal.SIGUSR1,
-            signal.SIGUSR2,
-        }
+        ending = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+        passed = {*ending, signal.SIGUSR1, signal.SIGUSR2}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {*passed, signal.SIGCHLD})
         try:
             while self.process.poll() is None:
@@ -263,18 +257,15 @@ class Foreground:
                 received = signal.sigtimedwait({*passed, signal.SIGCHLD}, tick())
                 if received is None or received.si_signo not in passed:
                     continue
-                self._note(received.si_signo)
+                if received.si_signo in ending:
+                    self.interrupted = received.si_signo, monotonic.now_s()
                 if received.si_code <= 0:  # else the terminal has already sent it to the whole group
                     self.process.send_signal(received.si_signo)
             return self.process.returncode
         finally:
             while signal.sigtimedwait({signal.SIGINT}, 0) is not None:
-                self._note(signal.SIGINT)  # meant for the command
+                self.interrupted = signal.SIGINT, monotonic.now_s()  # meant for the command
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def _note(self, number: int) -> None:
-        if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            self.interrupted = number, monotonic.now_s()
 
     def end(self, grace_s: float, tick: Callable[[], float]) -> int:
         """Request the end of the command, kill it after the grace period, and return its exit code as ``wait`` does."""
