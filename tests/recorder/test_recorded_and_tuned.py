@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import onnx
 import pytest
-from programs import recorded
+import test_applications as applications
+from programs import python_with, recorded
 
 import ortune
 from ortune import files
@@ -45,3 +48,47 @@ def test_a_session_per_call_is_shared_and_the_bundle_applies(tmp_path: Path) -> 
     code, _, said = program(["run", "--with", result.bundle, "--", *command])
     assert code == 0, said
     assert "7 of 8 sessions shared" in said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """What sharing a session gains in a whole program: upper ends of CPU time and peak memory, changed / recorded."""
+
+    cpu: float
+    memory: float = math.inf
+    budget: str = "5m"
+
+
+GAINS = {
+    "markitdown": Gain(cpu=0.75, budget="4m"),
+    "chromadb": Gain(cpu=0.95, budget="10m"),
+    "pipecat": Gain(cpu=0.95, memory=0.75, budget="6m"),
+}
+"""About half of the gains in docs/results.md, since machines differ."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", GAINS)
+def test_the_gain_of_a_shared_session_is_confirmed_in_the_unchanged_application(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "chromadb":
+        monkeypatch.setenv("HOME", str(tmp_path))
+        python, source = applications.chromadb_with_a_model(tmp_path), applications.CHROMADB
+    elif name == "pipecat":
+        python, source = python_with(("pipecat-ai[silero]==1.14.0",), "pipecat"), applications.PIPECAT
+    else:
+        packages = f"applications-py3.{sys.version_info.minor}"
+        python, source = python_with(applications.PACKAGES, packages), applications.MARKITDOWN
+    app = tmp_path / "app.py"
+    app.write_text(source, encoding="utf-8")
+    workload, store, gain = tmp_path / "app.workload", tmp_path / "store", GAINS[name]
+    recording = recorded([python, app], limit_s=600)
+    files.write(workload, msgspec.json.encode(RecordedWorkload(cases=(), recording=recording)))
+    tuned = ortune.tune(workload, budget="5m", output=tmp_path, store=store).result
+    assert tuned.verdict == "faster" and tuned.share, tuned.headline
+    compared = ortune.compare(app=f"{python} {app}", b_with=tuned.bundle, budget=gain.budget, store=store)
+    figures, said = compared.result.app, compared.summary()
+    assert compared.result.outputs.ok and figures.n_outputs > 0, said
+    assert figures.cpu.ratio_high is not None and figures.cpu.ratio_high < gain.cpu, said
+    assert figures.memory.ratio < gain.memory, said
