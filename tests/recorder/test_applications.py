@@ -142,7 +142,7 @@ import numpy as np
 from pipecat.audio.vad.silero import SileroVADAnalyzer
 sound = (8000 * np.sin(np.arange(32000) / 9)).astype(np.int16)
 async def call(number):
-    await asyncio.sleep(number / 10)
+    await asyncio.sleep(number / 2)
     analyzer = SileroVADAnalyzer()
     analyzer.set_sample_rate(16000)
     for at in range(0, 32000, 320):
