@@ -192,7 +192,7 @@ def test_pipecat_has_a_session_for_each_connection(tmp_path: Path) -> None:
     recording = recorded([python, written(tmp_path, PIPECAT, head="")])
     found = {finding.code: finding for finding in findings(recording)}
     assert sorted(found) == ["APP002", "APP004"]
-    facts(found["APP002"].what, "8 sessions of silero_vad.onnx exist at the same time", "pipecat-ai 1.14.0")
+    facts(found["APP002"].what, "8 sessions of silero_vad.onnx exist at the same time", "pipecat_ai 1.14.0")
     assert (recording.code, recording.missed) == (0, ())
 
 
