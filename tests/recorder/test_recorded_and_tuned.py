@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import onnx
 import pytest
-import test_applications as applications
+import real_programs as applications
 from programs import python_with, recorded
 
 import ortune

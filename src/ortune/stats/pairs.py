@@ -22,6 +22,9 @@ EXACT_LIMIT = 40
 FLIPS = 99_999
 """Number of random flips above ``EXACT_LIMIT``. The p-value also counts the observed signs, so it remains valid."""
 
+MOST_FLIPPED = 20
+"""Maximum number of blocks of ``sign_flip_interval``, which enumerates 2^n subsets."""
+
 
 def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
     """Return the two-sided p-value of the sign-flip test of the mean, with the null hypothesis "symmetric about theta".
@@ -100,14 +103,14 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     statistics of those means.
 
     Raises:
-        OrtuneError: If there are no blocks or more than 20, or a log ratio is not finite.
+        OrtuneError: If there are no blocks or more than ``MOST_FLIPPED``, or a log ratio is not finite.
     """
     values = as_blocks(d)
     n = values.size
-    if n > 20:
+    if n > MOST_FLIPPED:
         raise OrtuneError(
             f"the sign-flip interval enumerates every subset of the blocks, and {n} blocks have too many",
-            do="use wilcoxon_interval for more than 20 blocks",
+            do=f"use wilcoxon_interval for more than {MOST_FLIPPED} blocks",
         )
     sums, counts = np.zeros(1), np.zeros(1)
     for value in values:

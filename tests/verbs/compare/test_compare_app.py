@@ -116,6 +116,15 @@ def test_a_busy_machine_decides_by_cpu_time_and_says_so(
     facts(answer.summary(), "less CPU time", "busy", "CPU time decides")
 
 
+def test_short_runs_stop_at_the_most_blocks_of_the_test(
+    monkeypatch: pytest.MonkeyPatch, command: str, bundle: Path
+) -> None:
+    simulated(monkeypatch, lambda new, n: (0.001 * jitter(n), 0.001 * jitter(n)))
+    for most in (None, 50):
+        result = ortune.compare(app=command, b_with=bundle, budget="60s", max_blocks=most).result
+        assert result.comparison.n_blocks == 20
+
+
 def test_no_difference_is_not_claimed(monkeypatch: pytest.MonkeyPatch, command: str, bundle: Path) -> None:
     simulated(monkeypatch, lambda new, n: (1 + 0.2 * jitter(n), jitter(n)))
     assert compared(command, bundle).verdict in ("inconclusive", "equivalent")

@@ -22,7 +22,7 @@ from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, log_ratios, measured
 from ortune.search.guards import guards
 from ortune.stats import calibration
-from ortune.stats.pairs import wilcoxon_interval
+from ortune.stats.pairs import MOST_FLIPPED, wilcoxon_interval
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.spelling import Option, option_fields
 from ortune.verbs.compare import app_words
@@ -30,7 +30,6 @@ from ortune.verbs.compare.app_runs import ARMS, AppRuns
 from ortune.verbs.compare.options import Options
 from ortune.verbs.compare.result import AppComparison, AppMetric, CompareResult
 
-MOST_BLOCKS = 100
 BUSY_RATIO = 0.1
 """Fraction of the CPUs used by other programs from which CPU time, not wall time, decides the verdict."""
 _OPTIONS = frozenset((
@@ -69,7 +68,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
         runs.metrics.clear()
         block_s = 3 * first.wall_ns / 1e9
         left_s = options.budget_s - watch.clock.spent_s
-        n_blocks = max(1, min(options.max_blocks or MOST_BLOCKS, int(left_s / block_s)))
+        n_blocks = max(1, min(options.max_blocks or MOST_FLIPPED, MOST_FLIPPED, int(left_s / block_s)))
         watch.say(app_words.within(first.wall_ns, n_blocks))
         rng = np.random.default_rng(options.seed)
         others = CpuShareMeter()
