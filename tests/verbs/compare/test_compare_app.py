@@ -121,7 +121,7 @@ def test_short_runs_stop_at_the_most_blocks_of_the_test(
 ) -> None:
     simulated(monkeypatch, lambda new, n: (0.001 * jitter(n), 0.001 * jitter(n)))
     for most in (None, 50):
-        result = ortune.compare(app=command, b_with=bundle, budget="60s", max_blocks=most).result
+        result = ortune.compare(app=command, b_with=bundle, budget="30m", max_blocks=most).result
         assert result.comparison.n_blocks == 20
 
 
