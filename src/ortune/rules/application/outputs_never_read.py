@@ -2,8 +2,8 @@
 
 What it is: calls that request several outputs, in code that reads only some of them: an index right after the call, an
     unpacking with variables that are not used, or a variable that is only indexed. All other code is unknown.
-Why it costs: each requested output is copied into an array of its own, or converted into Python objects if it is a
-    sequence or a map, as the probabilities of scikit-learn's classifiers are.
+Why it costs: each requested output is copied into an array of its own. Sequences and maps, such as the probabilities
+    of scikit-learn's classifiers, are converted into Python objects.
 Evidence: the bytecode of the calling code, and the shapes of the outputs, as recorded.
 Fix and its safety: advice: pass the names of the outputs that are read to ``run``.
 Example: ``session.run(None, inputs)[0]`` for a model with three outputs

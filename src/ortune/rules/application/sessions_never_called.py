@@ -2,7 +2,7 @@
 
 What it is: sessions that have no call, neither in the process that created them nor in one that inherited them through
     a fork. Only what is certain is reported: a program that was ended from outside, or failed, might have called a
-    session later, so only sessions that it freed are counted. A session that writes an optimized model is left out,
+    session later, so only sessions that it freed are counted. A session that writes an optimised model is left out,
     and so is one of several processes if another of them calls its own.
 Why it costs: creating a session reads, optimises and allocates the model and starts a thread pool. Its memory stays in
     use as long as the session exists.
