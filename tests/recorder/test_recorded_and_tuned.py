@@ -66,7 +66,7 @@ class Gain:
 GAINS = {
     "markitdown": Gain(cpu=0.75, budgets=("5m", "4m")),
     "chromadb": Gain(cpu=0.95, budgets=("12m", "10m")),
-    "pipecat": Gain(cpu=0.95, memory=0.75, budgets=("6m", "8m")),
+    "pipecat": Gain(cpu=0.95, memory=0.75, budgets=("8m", "8m")),
 }
 """About half of the gains in docs/results.md, since machines differ."""
 
@@ -93,6 +93,6 @@ def test_the_gain_of_a_shared_session_is_confirmed_in_the_unchanged_application(
     assert tuned.verdict == "faster" and tuned.share, tuned.headline
     compared = ortune.compare(app=f"{python} {app}", b_with=tuned.bundle, budget=gain.budgets[1], store=store)
     figures, said = compared.result.app, compared.summary()
-    assert compared.result.outputs.ok and figures.n_outputs > 0, said
+    assert compared.result.outputs.comparable and figures.n_outputs > 0, said
     assert figures.cpu.ratio_high is not None and figures.cpu.ratio_high < gain.cpu, said
     assert figures.memory.ratio < gain.memory, said
