@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,8 @@ from onnx_text import model_of
 from ortune import files
 from ortune.errors import RuntimeNotFound
 from ortune.graph.model.open import open_model
+from ortune.inputs.played import ReplayPart
+from ortune.measuring.application import Application, Variant
 from ortune.measuring.recorded_models import find_models
 from ortune.measuring.recorded_settings import affinity_of, providers_of, settings_of, variables_of
 from ortune.records import (
@@ -103,25 +106,42 @@ def test_a_budget_that_is_spent_before_the_first_play_still_gives_one(folder: Pa
     assert (result.played.calls, len(result.plays), result.in_ort_ns.single) == (7, 1, True)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AtARate:
+    """A bench at 2000 calls a second: its result, the text of ``ortune report``, and the start times of each play."""
+
+    result: AppBenchResult
+    text: str
+    times: list[list[int]]
+
+
 @pytest.fixture(scope="module")
-def at_a_rate(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[AppBenchResult, str]:
-    """Of three plays at 2000 calls a second, and the text of ``ortune report``."""
-    store = str(tmp_path_factory.mktemp("store"))
-    words = ("--rate", "2000/s", "--processes", "3", "--budget", "8s", "--json", "--store", store)
-    code, out, said = program(["bench", str(folder / "app.workload"), *words])
+def at_a_rate(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AtARate:
+    """Of three plays; the budget is never reached."""
+    store, times, play = str(tmp_path_factory.mktemp("store")), list[list[int]](), Application.play
+
+    def noted(self: Application, played: ReplayPart, variant: Variant) -> object:
+        calls = (step.at_ns for script in played.scripts for step in script.steps if step.do == "call")
+        times.append(list(calls))
+        return play(self, played, variant)
+
+    words = ("--rate", "2000/s", "--processes", "3", "--budget", "3m", "--json", "--store", store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Application, "play", noted)
+        code, out, said = program(["bench", str(folder / "app.workload"), *words])
     assert code == 0, said
     facts(said, "2000/s", "poisson")
     result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
     code, text, said = program(["report", result.session, "--store", store, "--verbose"])
     assert code == 0, said
-    return result, text
+    return AtARate(result=result, text=text, times=times)
 
 
-def test_a_recording_is_repeated_at_a_given_rate(at_a_rate: tuple[AppBenchResult, str]) -> None:
-    result, text = at_a_rate
+def test_a_recording_is_repeated_at_a_given_rate(at_a_rate: AtARate) -> None:
+    result, text = at_a_rate.result, at_a_rate.text
     assert (result.arrival, result.rate_per_s) == ("poisson", 2000)
     assert result.played.open_loop and result.played.of_calls == 7
-    # Up to a thousand calls, in whole turns, if a quarter of the budget that is left has time for them.
+    # A thousand calls in whole turns of seven, since the budget has time for them.
     calls = result.played.calls
     assert calls == 1001
     (row,) = result.rows
@@ -133,20 +153,20 @@ def test_a_recording_is_repeated_at_a_given_rate(at_a_rate: tuple[AppBenchResult
     assert all(play.wall_ns > 0.8 * 1e9 * calls / 2000 for play in result.plays)
     assert [tail.made for tail in result.tails] == [3 * calls] * 3
     assert result.load is not None and result.latency_ns is not None
-    facts(text, "7", "2000/s", "started late", "offered load", "generator")
+    facts(text, "started late", "offered load", "generator", "2000/s, poisson arrivals")
 
 
-def test_each_play_has_times_of_its_own(at_a_rate: tuple[AppBenchResult, str]) -> None:
-    result, _ = at_a_rate
-    # Calls take microseconds, so the time of a play is that of its random schedule.
-    assert len({play.wall_ns // (10 * MS) for play in result.plays}) > 1
+def test_each_play_has_times_of_its_own(at_a_rate: AtARate) -> None:
+    first, second, third = at_a_rate.times
+    assert len(first) == len(second) == len(third) == 1001
+    assert first != second != third != first
 
 
 def test_no_latency_of_a_recording_is_shown_if_the_generator_or_the_rate_decides_it(
-    at_a_rate: tuple[AppBenchResult, str],
+    at_a_rate: AtARate,
 ) -> None:
     """Words alone: whether a machine is late or overloaded is no test's to arrange."""
-    result, _ = at_a_rate
+    result = at_a_rate.result
     assert result.load is not None
     load = msgspec.structs.replace(result.load, late_ns=2.0 * MS, late_share=0.3, served_per_s=31.0)
     said = {}
@@ -166,14 +186,14 @@ def test_no_latency_of_a_recording_is_shown_if_the_generator_or_the_rate_decides
 def test_recorded_arrivals_are_played_once_at_their_times_or_at_a_rate(folder: Path, tmp_path: Path) -> None:
     words = ("bench", str(folder / "app.workload"), "--arrival", "recorded", "--processes", "2", "--json")
     rates = []
-    for rate in ((), ("--rate", "70/s", "--budget", "5s")):
+    for rate in ((), ("--rate", "2000/s", "--budget", "3m")):
         code, out, said = program([*words, *rate, "--store", str(tmp_path / "store")])
         assert code == 0, said
         result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
         assert result.arrival == "recorded" and result.played.open_loop
         rates.append((result.rate_per_s, result.played.calls == 7))
     # Seven calls within 30 ms as recorded.
-    assert rates == [(pytest.approx(200), True), (70, False)]
+    assert rates == [(pytest.approx(200), True), (2000, False)]
 
 
 def test_a_model_elsewhere_is_found_by_its_content(folder: Path, tmp_path: Path) -> None:
@@ -251,7 +271,7 @@ def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(folder: Pat
     assert there != "onnxruntime-node"
     facts(second, "not Python", "in Python")
     place = in_node(folder, tmp_path / "rate.workload")
-    code, out, said = program(["bench", str(place), *words, "--rate", "2000/s", "--json"])
+    code, out, said = program(["bench", str(place), *words, "--rate", "2000/s", "--budget", "3m", "--json"])
     assert code == 0, said
     result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
     assert result.runtime.node is not None and result.load is not None
