@@ -92,6 +92,14 @@ def test_a_number_of_calls_ends_a_part() -> None:
     assert played([session(1, 1)], arrivals, open_loop=True, most_calls=0.9).calls == 0
 
 
+def test_calls_that_a_thread_cannot_serve_are_limited_by_its_time() -> None:
+    arrivals = [call(1, 20 + 10 * i, took=5) for i in range(4)]
+    found = played([session(1, 1)], arrivals, open_loop=True, least_calls=100, most_busy_ns=32 * MS)
+    assert (found.calls, found.turns) == (6, 2)
+    found = played([session(1, 1)], arrivals, open_loop=True, most_busy_ns=12 * MS)
+    assert found.calls == 2
+
+
 def test_a_short_recording_is_repeated_with_its_pattern() -> None:
     found = played([session(1, 1)], [call(1, 20), call(1, 40)], open_loop=True, least_calls=5, most_calls=5)
     assert (found.calls, found.turns, found.of_calls) == (5, 3, 10)

@@ -141,6 +141,7 @@ def scripts_of(
     open_loop: bool = False,
     most_calls: float = math.inf,
     least_calls: int = 0,
+    most_busy_ns: float = math.inf,
     feeds: Container[FeedKey] | None = None,
 ) -> ReplayPart:
     """Return the steps of an application's processes, beginning with the application's first session.
@@ -155,6 +156,7 @@ def scripts_of(
         open_loop: Whether calls start at their recorded times instead of after a gap.
         most_calls: Maximum number of calls to replay.
         least_calls: Number of calls up to which the recording is repeated if it has fewer.
+        most_busy_ns: Recorded time of the busiest thread in its steps, which limits the number of calls.
         feeds: Keys of the inputs that can be replayed; calls with other inputs are omitted. None for all.
     """
     events, without_shapes = {}, 0
@@ -165,6 +167,10 @@ def scripts_of(
     warp = _Warp(event for own in events.values() for event in own if event.do != "exist")
     events = {number: [event.at(warp.at(event.start_ns)) for event in own] for number, own in events.items()}
     n_calls = len(_starts(events, "call"))
+    if n_calls:
+        # A rate that the program cannot serve takes as long as its busiest thread needs.
+        most_calls = min(most_calls, most_busy_ns * n_calls / max(1, _busiest_ns(events)))
+        least_calls = math.ceil(min(least_calls, most_calls))
     turns = max(1, math.ceil(least_calls / n_calls)) if n_calls else 1
     if turns > 1:
         events = _repeated(events, turns)
@@ -194,6 +200,16 @@ def scripts_of(
 def _starts(events: Mapping[int, Sequence[_Event]], *do: str) -> list[int]:
     """Return the start times of some kinds of steps of all processes, in ascending order."""
     return sorted(event.start_ns for own in events.values() for event in own if event.do in do)
+
+
+def _busiest_ns(events: Mapping[int, Sequence[_Event]]) -> int:
+    """Return the time of the busiest thread in its steps."""
+    busy: Counter[tuple[int, int]] = Counter()
+    for number, own in events.items():
+        for event in own:
+            if event.do != "exist":
+                busy[number, event.thread] += event.end_ns - event.start_ns
+    return max(busy.values(), default=0)
 
 
 def _released(events: Sequence[_Event]) -> set[int]:

@@ -229,6 +229,7 @@ class Application:
             open_loop=self.arrivals is not None,
             most_calls=most_calls,
             least_calls=math.ceil(min(most_calls, REPEATED_CALLS)) if repeated and rate_per_s else 0,
+            most_busy_ns=math.inf if rate_per_s is None else most_ns,
             feeds=self.refs,
         )
         threads = sum(len({step.thread for step in script.steps}) for script in played.scripts)

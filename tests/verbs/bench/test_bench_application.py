@@ -18,6 +18,7 @@ from ortune import files
 from ortune.errors import RuntimeNotFound
 from ortune.graph.model.open import open_model
 from ortune.inputs.played import ReplayPart
+from ortune.measuring import application
 from ortune.measuring.application import Application, Variant
 from ortune.measuring.recorded_models import find_models
 from ortune.measuring.recorded_settings import affinity_of, providers_of, settings_of, variables_of
@@ -128,6 +129,7 @@ def at_a_rate(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AtARate
     words = ("--rate", "2000/s", "--processes", "3", "--budget", "3m", "--json", "--store", store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Application, "play", noted)
+        patch.setattr(application, "REPEATED_CALLS", 100)
         code, out, said = program(["bench", str(folder / "app.workload"), *words])
     assert code == 0, said
     facts(said, "2000/s", "poisson")
@@ -141,14 +143,14 @@ def test_a_recording_is_repeated_at_a_given_rate(at_a_rate: AtARate) -> None:
     result, text = at_a_rate.result, at_a_rate.text
     assert (result.arrival, result.rate_per_s) == ("poisson", 2000)
     assert result.played.open_loop and result.played.of_calls == 7
-    # A thousand calls in whole turns of seven, since the budget has time for them.
+    # A hundred calls in whole turns of seven, since the budget has time for them.
     calls = result.played.calls
-    assert calls == 1001
+    assert calls == 105
     (row,) = result.rows
     assert row.calls == calls
     # The first process releases two sessions before its last call, and keeps the third one. That of the second
     # process exists from the beginning.
-    assert row.sessions == 2 * 143 + 1
+    assert row.sessions == 2 * 15 + 1
     assert result.played.sessions == row.sessions + 1
     assert all(play.wall_ns > 0.8 * 1e9 * calls / 2000 for play in result.plays)
     assert [tail.made for tail in result.tails] == [3 * calls] * 3
@@ -158,7 +160,7 @@ def test_a_recording_is_repeated_at_a_given_rate(at_a_rate: AtARate) -> None:
 
 def test_each_play_has_times_of_its_own(at_a_rate: AtARate) -> None:
     first, second, third = at_a_rate.times
-    assert len(first) == len(second) == len(third) == 1001
+    assert len(first) == len(second) == len(third) == 105
     assert first != second != third != first
 
 
@@ -183,7 +185,10 @@ def test_no_latency_of_a_recording_is_shown_if_the_generator_or_the_rate_decides
     assert "time in ONNX Runtime" not in said["generator"][1]
 
 
-def test_recorded_arrivals_are_played_once_at_their_times_or_at_a_rate(folder: Path, tmp_path: Path) -> None:
+def test_recorded_arrivals_are_played_once_at_their_times_or_at_a_rate(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "REPEATED_CALLS", 20)
     words = ("bench", str(folder / "app.workload"), "--arrival", "recorded", "--processes", "2", "--json")
     rates = []
     for rate in ((), ("--rate", "2000/s", "--budget", "3m")):
@@ -252,7 +257,9 @@ def in_node(folder: Path, target: Path, threads: int = 1) -> Path:
     return target
 
 
-def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(folder: Path, tmp_path: Path) -> None:
+def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     try:
         node.find()
     except RuntimeNotFound as error:
@@ -271,12 +278,13 @@ def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(folder: Pat
     assert there != "onnxruntime-node"
     facts(second, "not Python", "in Python")
     place = in_node(folder, tmp_path / "rate.workload")
+    monkeypatch.setattr(application, "REPEATED_CALLS", 20)
     code, out, said = program(["bench", str(place), *words, "--rate", "2000/s", "--budget", "3m", "--json"])
     assert code == 0, said
     result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
     assert result.runtime.node is not None and result.load is not None
     # Its session exists before the calls, which are repeated.
-    assert (result.rows[0].calls, result.rows[0].sessions) == (1000, 0)
+    assert (result.rows[0].calls, result.rows[0].sessions) == (20, 0)
     code, _, said = program(["bench", str(folder / "app.workload"), "--runtime", "node", *words])
     assert code == 2
     facts(said, "Node.js does not play this recording")
