@@ -199,6 +199,10 @@ def sentences_of(path: Path) -> Iterator[tuple[str, str]]:
 
 def _walked(node: ast.AST, room: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Call):
+        if text := _amount(node):
+            if _is_sentence(text):
+                yield room, text
+            return
         name = ast.unparse(node.func).rpartition(".")[2]
         if name in INTERNAL or name in ("Option", "Argument", "compile", "cast", "Path"):
             return
@@ -230,11 +234,23 @@ def _text(node: ast.Constant | ast.JoinedStr) -> str | None:
 
 def _placeholder(part: ast.expr) -> str:
     assert isinstance(part, ast.FormattedValue)
+    if isinstance(part.value, ast.Call) and (amount := _amount(part.value)):
+        return amount
     text = ast.unparse(part.value).replace("\n", " ")
     return f"{{{text}}}" if len(text) <= PLACEHOLDER and "'" not in text else "{...}"
 
 
+def _amount(call: ast.Call) -> str:
+    """A number and its noun, as ``printable.amount`` writes them; "" for any other call."""
+    nouns = [each.value for each in call.args[1:] if isinstance(each, ast.Constant)]
+    if ast.unparse(call.func) != "amount" or not nouns:
+        return ""
+    number, one, several = ast.unparse(call.args[0]), nouns[0], nouns[1] if nouns[1:] else f"{nouns[0]}s"
+    return f"{{{number}}} {{{one}|{several}}}"
+
+
 def _is_sentence(text: str) -> bool:
+    text = re.sub(r"\{([^{}|]*[^{}| ])\|[^{}| ][^{}]*\}", r"\1", text)
     plain = re.sub(r"\{[^}]*\}", "", text)
     if len(plain.split()) > LIST and not COMMON & set(plain.split()):
         return False  # names of operators or attributes

@@ -52,7 +52,6 @@ def test_settings_are_read_and_bounded_by_this_machine(tmp_path: Path) -> None:
         unknown={"later": 1},
     )
     read = app.read(path)
-    assert app.is_app_bundle(path)
     (first, second), notes = app.changes(path, read)
     assert notes == ()
     assert first.options == {"intra_op_num_threads": 2}
@@ -156,8 +155,6 @@ def test_a_model_for_another_cpu_is_not_used_here(tmp_path: Path) -> None:
 
 
 def test_what_is_no_bundle_of_an_application_is_said(tmp_path: Path) -> None:
-    assert not app.is_app_bundle(tmp_path)
-    assert not app.is_app_bundle(bundle(tmp_path, schema="ortune/bundle/1"))
     with pytest.raises(UsageError, match="not a bundle"):
         app.read(tmp_path / "none.ortune")
     with pytest.raises(UsageError, match="of an application") as refused:

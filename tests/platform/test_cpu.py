@@ -119,7 +119,6 @@ def test_favoured_cores_are_not_another_kind(tree, slow_khz, slower):
     )
     found = cpu.topology(root)
     assert found.efficiency_cpus == slower
-    assert found.max_mhz == 5700.0
     assert found.governor == "powersave"
 
 

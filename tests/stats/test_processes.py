@@ -16,7 +16,7 @@ from ortune.stats.processes import effective_requests, pooled_quantile, ranks, t
 def test_ranks_are_those_of_scipy(quantile, n):
     binomial = scipy.stats.binom(n, quantile)
     counts = np.arange(1, n + 1)
-    low, high, level = ranks(n, quantile, 0.95)
+    low, high, level = ranks(n, quantile)
     assert low == counts[binomial.cdf(counts - 1) <= 0.025].max()
     assert high == min(counts[binomial.sf(counts - 1) <= 0.025], default=n + 1)
     assert level == pytest.approx(binomial.cdf(high - 1) - binomial.cdf(low - 1), abs=1e-9)
@@ -57,7 +57,7 @@ def test_tails_cover_whatever_lies_between_processes(quantile, processes, reques
 def test_pooling_as_if_independent_would_not_cover():
     rng = np.random.default_rng(3)
     truth = np.quantile(np.concatenate(times(rng, 20_000, 20, 0.05)), 0.9)
-    low, high, _ = ranks(1200, 0.9, 0.95)
+    low, high, _ = ranks(1200, 0.9)
     naive = [np.sort(np.concatenate(times(rng, 12, 100, 0.05))) for _ in range(200)]
     assert np.mean([values[low - 1] <= truth <= values[high - 1] for values in naive]) < 0.7
 

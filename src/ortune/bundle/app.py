@@ -15,7 +15,6 @@ import msgspec
 
 from ortune import files
 from ortune.bundle import digests
-from ortune.bundle.format import SUFFIX
 from ortune.bundle.machine import other_hardware, threads
 from ortune.bundle.settings import as_assignment, resolve, tuned_on
 from ortune.bundle.shared import (
@@ -39,21 +38,6 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHANNELS = ("session_option", "session_config")
 _MOST_KEPT_S = 86_400.0
 _AGAIN = "create the bundle again with ortune tune"
-
-
-def is_app_bundle(path: Path) -> bool:
-    """Return whether a path is the folder of an application's bundle."""
-    if path.suffix != SUFFIX or not files.is_file(path / INDEX):
-        return False
-    try:
-        require_no_way_out(path, INDEX)
-        return msgspec.json.decode(files.read(path / INDEX), type=_Kind).schema == SCHEMA
-    except (OSError, msgspec.MsgspecError, UsageError):
-        return False
-
-
-class _Kind(msgspec.Struct):
-    schema: str = ""
 
 
 def read(path: Path) -> AppBundle:

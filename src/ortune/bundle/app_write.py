@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import msgspec
 from ortune.bundle import digests
 from ortune.bundle.readme import README
 from ortune.bundle.shared import INDEX
-from ortune.bundle.write import copy_model, fresh_folder, goal_of, move_to_goal
-from ortune.errors import UsageError
+from ortune.bundle.write import copy_model, goal_of, move_to_goal, temporary_folder
 from ortune.graph.model.open import open_model
 from ortune.records import AppBundle
 
@@ -36,10 +34,8 @@ def write_app_bundle(
     Raises:
         UsageError: The bundle cannot be written to ``directory``.
     """
-    goal, work = goal_of(directory, workload), None
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        work = fresh_folder(directory)
+    goal = goal_of(directory, workload)
+    with temporary_folder(directory, goal) as work:
         index = msgspec.json.format(msgspec.json.encode(bundle), indent=2)
         (work / INDEX).write_bytes(index + b"\n")
         (work / README).write_text(text, encoding="utf-8")
@@ -47,12 +43,3 @@ def write_app_bundle(
             copy_model(open_model(model), work / place, ours=True)
         digests.write(work)
         return move_to_goal(work, goal, force)
-    except OSError as error:
-        raise UsageError(
-            f"the bundle cannot be written: {error.strerror or error}",
-            where=str(error.filename or goal),
-            do="choose another folder with --output",
-        ) from error
-    finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -73,10 +74,7 @@ def write_bundle(
     goal = goal_of(directory, model)
     if force:
         require_replaceable(directory, model)
-    work = None
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        work = fresh_folder(directory)
+    with temporary_folder(directory, goal) as work:
         own_ops = _copy_custom_ops(workload, work)
         if rewritten is not None and rewritten.samefile(model):
             rewritten = None
@@ -100,15 +98,6 @@ def write_bundle(
             (work / name).write_text(text, encoding="utf-8")
         digests.write(work)
         return move_to_goal(work, goal, force)
-    except OSError as error:
-        raise UsageError(
-            f"the bundle cannot be written: {error.strerror or error}",
-            where=str(error.filename or goal),
-            do="choose another folder with --output",
-        ) from error
-    finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)  # already renamed on success
 
 
 def require_writable(folder: Path) -> None:
@@ -283,7 +272,30 @@ def _json(record: BundleInfo | Workload) -> str:
     return msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
 
 
-def fresh_folder(directory: Path) -> Path:
+@contextmanager
+def temporary_folder(directory: Path, goal: Path) -> Iterator[Path]:
+    """Provide a folder in ``directory`` in which a bundle is written, and remove it unless it was renamed to its goal.
+
+    Raises:
+        UsageError: A file of the bundle cannot be written.
+    """
+    work = None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        work = _fresh_folder(directory)
+        yield work
+    except OSError as error:
+        raise UsageError(
+            f"the bundle cannot be written: {error.strerror or error}",
+            where=str(error.filename or goal),
+            do="choose another folder with --output",
+        ) from error
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _fresh_folder(directory: Path) -> Path:
     """Create a temporary folder in the directory of the bundle, so a single rename finishes the bundle."""
     number = 0
     while True:
@@ -303,7 +315,7 @@ def move_to_goal(work: Path, goal: Path, force: bool) -> Path:
     """
     if force and goal.exists():
         # Moved aside first, since a folder cannot be renamed over a non-empty one.
-        aside = fresh_folder(goal.parent)
+        aside = _fresh_folder(goal.parent)
         goal.rename(aside / goal.name)
         try:
             work.rename(goal)

@@ -216,13 +216,13 @@ def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
     return UsageError(f"{text!r} is not a value of {knob.name}", where=where, do=f"allowed: {allowed}")
 
 
-def lower_precisions(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
+def lower_precisions(provider: str, features: Collection[str] = ()) -> list[dict[str, Value]]:
     """Return the sets of settings with which a provider computes float models in fewer bits, one for each value to try.
 
     Args:
         provider: ONNX Runtime's name.
-        features: Instruction sets of the processor; values without effect on it are excluded. None or empty if they
-            are unknown.
+        features: Instruction sets of the processor; values without effect on it are excluded. Empty if they are
+            unknown.
     """
     strict = strict_settings(provider)
     return [
@@ -230,7 +230,7 @@ def lower_precisions(provider: str, features: Collection[str] | None) -> list[di
         for knob in all_knobs().values()
         if knob.strict and knob.provider == provider
         for value in knob.tries
-        if value != knob.strict and takes_effect(knob, value, features or ())
+        if value != knob.strict and takes_effect(knob, value, features)
     ]
 
 

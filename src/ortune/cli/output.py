@@ -165,13 +165,9 @@ def write_document(
 
 def write_answer(document: Document, output: str) -> None:
     """Print the document's first sentences and the path of the file that contains it to stderr."""
-    from ortune.show.document import Line
+    from ortune.show.document import first_lines
 
-    answer = []
-    for block in document.blocks:
-        if not isinstance(block, Line):
-            break
-        answer.append(shorten(block.text, escape.LONGEST))
+    answer = [shorten(line.text, escape.LONGEST) for line in first_lines(document.blocks)]
     write(sys.stderr, "\n".join((*answer, f"written to {output}")) + "\n")
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ortune.records import Configured, Envelope
     from ortune.step import Step
 
-FORMATS = ("text", "json", "github", "markdown")
-
 SPARSE_S = 60.0
 """Minimum time between two progress lines if stderr is not a terminal."""
 
@@ -172,7 +170,7 @@ class Messages:
             self(step.text)
 
 
-def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) -> str:
+def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...]) -> str:
     """Return the output format, which is "json" with ``--json``.
 
     Raises:
@@ -219,14 +217,15 @@ def report_error(verb: str, error: OrtuneError, as_json: bool, configured: Confi
     document: Envelope[None] | None = None
     if as_json:
         from ortune import __version__
-        from ortune.records import Envelope, ErrorInfo, schema_of
+        from ortune.records import Envelope, schema_of
+        from ortune.verbs._shared.attempt import error_info
 
         document = Envelope(
             schema=schema_of(verb),
             ortune=__version__,
             status="interrupted" if error.exit_code == 130 else "error",
             verdict="invalid" if error.code == "invalid" else None,
-            error=ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do),
+            error=error_info(error),
             configured=configured,
         )
     output.write_error(error, document)

@@ -49,8 +49,6 @@ def outputs_difference(
     specs: Sequence[RewriteSpec],
     settings: Mapping[str, Value],
     line: Callable[[messages.Message], None],
-    *,
-    limit_s: float = LIMIT_S,
 ) -> OutputDifference:
     """Return the difference of a written model's outputs from its source's, on the same inputs.
 
@@ -63,7 +61,6 @@ def outputs_difference(
         specs: The rewrites that created it.
         settings: Settings that the written model needs.
         line: Callback for progress messages.
-        limit_s: Time limit in seconds for loading each model, and for running it.
 
     Raises:
         OrtuneError: The source does not run.
@@ -71,7 +68,7 @@ def outputs_difference(
     """
     line(messages.Remark(code="comparing-outputs"))
     # Inputs that both models accept: they are found for the source, and matched by name with the written model.
-    find_checked_inputs(baseline, UNLIMITED, line, limit_s=limit_s)
+    find_checked_inputs(baseline, UNLIMITED, line, limit_s=LIMIT_S)
     check_against_float64(baseline, MOST_S, line)
     # Outputs that the optimiser makes wrong are no reference.
     output_check.step_down(baseline)

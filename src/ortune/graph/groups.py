@@ -74,12 +74,6 @@ def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
     )
 
 
-def values_of(model: ir.Model, names: Sequence[str]) -> frozenset[str]:
-    """Return the names of all values in the groups named ``names``."""
-    wanted = set(names)
-    return frozenset().union(*(group.values for group in layer_groups(model) if group.name in wanted))
-
-
 def group_of_nodes(graph: ir.Graph, groups: Sequence[LayerGroup]) -> dict[ir.Node, int]:
     """Return the group index of each node in a graph, which may be a rewritten form of the grouped graph.
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping as Lookup
 import onnx_ir as ir
 
 from ortune.graph.mapping import Mapping, originals
-from ortune.graph.mapping.model_view import GraphStep, ModelView
+from ortune.graph.mapping.model_view import ModelView
 from ortune.graph.model.graphs import nodes
+from ortune.graph.model.operators import dotted
 from ortune.records import LevelChange, LevelComparison, LevelGraph, LevelInsertion
 
 LEVELS = {"none": "disable", "basic": "basic", "extended": "extended", "all": "all"}
@@ -26,7 +27,7 @@ def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelCompa
     """
     mappings = {level: originals(source, model) for level, model in saved.items()}
     steps = ModelView(source).steps
-    operators = {step.name: _operator(step) for step in steps}
+    operators = {step.name: dotted(step.domain, step.op_type) for step in steps}
     groups = _groups(operators, mappings.values())
     standing = {level: _operators_of_groups(mappings[level], saved[level], groups) for level in saved}
     places: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
@@ -48,10 +49,6 @@ def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelCompa
         insertions=tuple(_insertions(mappings)),
         n_unchanged=n_unchanged,
     )
-
-
-def _operator(step: GraphStep) -> str:
-    return f"{step.domain}.{step.op_type}" if step.domain else step.op_type
 
 
 def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tuple[str, ...]]:
@@ -87,7 +84,7 @@ def _operators_of_groups(
         behind = mapping.originals.get(mapping.keys.get(step.name, step.name), ())
         group = next((groups[name] for name in behind if name in groups), None)
         if group is not None:
-            present.setdefault(group, []).append(_operator(step))
+            present.setdefault(group, []).append(dotted(step.domain, step.op_type))
     return present
 
 
@@ -106,5 +103,5 @@ def _insertions(mappings: Lookup[str, Mapping]) -> Iterator[LevelInsertion]:
 
 
 def _graph(level: str, model: ir.Model) -> LevelGraph:
-    counts = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(model))
+    counts = Counter(dotted(n.domain, n.op_type) for n in nodes(model))
     return LevelGraph(level=level, n_nodes=counts.total(), operators=dict(counts.most_common()))

@@ -11,6 +11,7 @@ from ortune.catalogue.providers import providers_with
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.open import OpenModel
 from ortune.graph.model.ort_file import SAVED, VERSION
+from ortune.printable import amount
 from ortune.records import OrtFile, Rejection
 
 KEPT_FOR = "ortune.kept_for"
@@ -97,7 +98,7 @@ def _rejections(model: ir.Model, version: str, own: Counter[str]) -> Iterator[Re
         yield Rejection(where="WebGPU", why="a FusedConv in an .ort file makes session creation fail")
     if own:
         count = own.total()
-        left = "1 node" if count == 1 else f"{count} nodes"
+        left = amount(count, "node")
         names = ", ".join(p.target for p in providers_with(lambda p: p.standard_operators))
         yield Rejection(where=names, why=f"{left} of onnxruntime's own operators would stay on the CPU")
         yield Rejection(where="builds without contrib operators", why=f"it needs {', '.join(sorted(own))}")

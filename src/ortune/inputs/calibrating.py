@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.feeds import FeedValue
+from ortune.printable import amount
 
 __all__ = ["fault", "masks"]
 
@@ -36,5 +37,5 @@ def fault(values: Mapping[str, FeedValue], hidden: Iterable[str]) -> str:
         if name in hidden:
             bad &= ~np.isneginf(value)
         if n := int(bad.sum()):
-            return f"input {name!r} contains {n} NaN or infinite value{'' if n == 1 else 's'}"
+            return f"input {name!r} contains {amount(n, 'NaN or infinite value')}"
     return ""

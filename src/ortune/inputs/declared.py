@@ -59,7 +59,7 @@ def inspect_inputs(model: ir.Model) -> InputSet:
     roles = {s.role for s in specs}
     if "sample-rate" in roles:
         # With a sample rate, the only large float input is a waveform, whatever its name.
-        specs = [_with_role(s, "audio") if s.role == "data" and s.dtype == "float" else s for s in specs]
+        specs = [_as_audio(s) if s.role == "data" and s.dtype == "float" else s for s in specs]
     if "past" in roles:
         specs = _mark_totals(specs)
     return InputSet(inputs=tuple(specs), kinds=_symbol_kinds(specs))
@@ -76,9 +76,9 @@ def _spec(value: ir.Value) -> InputSpec:
     )
 
 
-def _with_role(spec: InputSpec, role: str) -> InputSpec:
-    kinds = axis_kinds(spec.name, role, spec.dtype, spec.shape, ())
-    return InputSpec(name=spec.name, dtype=spec.dtype, shape=spec.shape, role=role, kinds=kinds)
+def _as_audio(spec: InputSpec) -> InputSpec:
+    kinds = axis_kinds(spec.name, "audio", spec.dtype, spec.shape, ())
+    return InputSpec(name=spec.name, dtype=spec.dtype, shape=spec.shape, role="audio", kinds=kinds)
 
 
 def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:

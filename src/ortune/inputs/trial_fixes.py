@@ -24,6 +24,7 @@ from ortune.inputs.chosen_sizes import Sizes, choose, decoder_lengths, ladder, n
 from ortune.inputs.declared import InputSet, inspect_inputs
 from ortune.inputs.semantics import element_type
 from ortune.inputs.value_ranges import choices
+from ortune.printable import amount
 from ortune.records import Case, InputChoice, Workload
 
 _DECLARED = re.compile(r"Got invalid dimensions for input:\s*(\S+) for the following indices(.*)", re.DOTALL)
@@ -292,7 +293,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
         flag = f"--shape {culprit.name}:... with sizes other than {shape}, or "
     n_tries = workload.tries + 1
     return InputError(
-        f"no working value was found in {n_tries} {'try' if n_tries == 1 else 'tries'}; the last was {shape} "
+        f"no working value was found in {amount(n_tries, 'try', 'tries')}; the last was {shape} "
         f"{culprit.dtype} for {declared if declared is not None else 'an undeclared shape'}, with the error: "
         f"{first_line(error_text)}",
         where=f"input {culprit.name!r}",

@@ -10,6 +10,7 @@ import json
 import shutil
 import tokenize
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -86,6 +87,23 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
         return [_entry(folder, entry) for entry in listed[what]]
     except (OSError, ValueError, *HEADER_ERRORS) as error:
         raise InputError(f"the {what} cannot be read: {error}", where=str(index), do="run again") from error
+
+
+def write_outputs(folder: Path, values: Iterable[tuple[str, str, NDArray[Any]]]) -> None:
+    """Write tensors and ``outputs.json`` to a folder, in the format of a worker's outputs.
+
+    Args:
+        folder: The folder, which is created if needed.
+        values: Name, element type and array of each tensor.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for number, (name, element, array) in enumerate(values):
+        file = f"{number}.npy"
+        np.save(folder / file, array, allow_pickle=False)
+        entries.append({"name": name, "kind": "tensor", "onnx_type": element, "files": [file]})
+    text = json.dumps({"version": VERSION, "outputs": entries})
+    (folder / "outputs.json").write_text(text, encoding="utf-8")
 
 
 def write_protobufs(values: list[StoredValue], folder: Path, prefix: str) -> None:

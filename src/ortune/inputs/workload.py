@@ -22,6 +22,7 @@ from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some, r
 from ortune.inputs.trial_fixes import alternatives, cannot_feed
 from ortune.inputs.value_ranges import choices
 from ortune.inputs.written_sizes import Mix, normalised
+from ortune.printable import first_of
 from ortune.records import Case, InputChoice, Workload, read_json
 
 __all__ = [
@@ -221,9 +222,7 @@ def _symbols_named(inputs: InputSet, name: str) -> list[str]:
 
 
 def _listed(names: Mapping[str, object]) -> str:
-    shown = list(names)[:12]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return ", ".join(repr(n) for n in shown) + more
+    return first_of([repr(name) for name in names], 12)
 
 
 def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[Case, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -12,7 +12,7 @@ from ortune import monotonic
 from ortune.inputs.fresh import fresh_inputs
 from ortune.inputs.played import ReplayPart, Script
 from ortune.measuring.application import RECORDED, Application, Variant
-from ortune.measuring.soaking import ProcessMemory, long_enough, turn_limits, turn_s
+from ortune.measuring.soaking import ProcessMemory, RunningSoak
 from ortune.records import (
     Applied,
     FreshInput,
@@ -79,31 +79,26 @@ class SoakedScript(ProcessMemory):
         return self.arm.number
 
 
-class ApplicationSoak:
+class ApplicationSoak(RunningSoak):
     """Processes of an application that are soaked together; each plays its steps equally often.
 
     Args:
         application: The application, with its models opened.
         arms: The processes.
         total_s: Seconds for all processes together, which determine the length of a turn.
-
-    Attributes:
-        goes_on: Whether the soak continues without failed processes, as long as the first process is alive.
     """
 
+    creates_first = True
+
     def __init__(self, application: Application, arms: Sequence[PlayedArm], total_s: float) -> None:
+        super().__init__(application.opened, len(arms), total_s)
         self.application = application
-        self.soaked = [SoakedScript(arm=arm) for arm in arms]
-        self.turn_s = turn_s(len(self.soaked), total_s)
-        self.rounds = 0
-        self.goes_on = False
-        self._most, self._next = 0, 1
+        self.soaked: list[SoakedScript] = [SoakedScript(arm=arm) for arm in arms]
         bases = application.bases
         self._fresh = [
             [fresh_inputs(bases[feed.model].work) if feed.model in bases else () for feed in arm.script.feeds]
             for arm in arms
         ]
-        self._limits = turn_limits(total_s)
         self._workers: list[SoakingPlayer] = []
 
     @property
@@ -113,7 +108,7 @@ class ApplicationSoak:
 
     def start(self) -> bool:
         """Start all processes; return False after a stop."""
-        application, opened = self.application, self.application.opened
+        application, opened = self.application, self.opened
         for soaked, fresh in zip(self.soaked, self._fresh, strict=True):
             arm = soaked.arm
             request = PlaySoakRequest(
@@ -135,46 +130,21 @@ class ApplicationSoak:
         self._round(0)
         return True
 
-    def run(self, until_s: float, progress: Callable[[int, float], None]) -> bool:
-        """Play until the budget's clock reaches a time or a process fails; return False after a stop.
-
-        Args:
-            until_s: Time on the budget's clock, in seconds.
-            progress: Called with the number of calls of all processes, and the memory of the largest process in bytes.
-        """
-        watch, budget = self.application.opened.watch, self.application.opened.budget.running
-        round_s = 0.0
-        while self.all_alive and budget.spent_s + round_s < until_s:
-            if watch.stop():
-                return False
-            rounds = self._most or self._next
-            took_s = self._round(rounds)
-            first = not self.rounds  # in which all sessions are created
-            self.rounds += rounds
-            if not self._most and not first and long_enough(self.soaked, self.turn_s, took_s):
-                self._most = rounds
-            more = 1 if self._most or first else 2
-            round_s, self._next = more * took_s, more * rounds
-            last = [soaked.points[-1] for soaked in self.soaked if soaked.points]
-            held = max((point.held_bytes or 0 for point in last), default=0)
-            progress(sum(point.calls for point in last), float(held))
-        return True
-
     @property
     def all_alive(self) -> bool:
         """Whether all processes are alive; with ``goes_on``, whether the first process is."""
         return self._workers[0].live if self.goes_on else all(worker.live for worker in self._workers)
 
-    def _round(self, rounds: int) -> float:
-        """Run one turn of ``rounds`` rounds in each process; return the duration in seconds."""
+    def _round(self, repeats: int) -> float:
+        """Run one turn of ``repeats`` rounds in each process; return the duration in seconds."""
         began_s = monotonic.now_s()
         for soaked, worker in zip(self.soaked, self._workers, strict=True):
             if not worker.live:
                 continue
-            worker.turn(rounds)
+            worker.turn(repeats)
             soaked.points = worker.points
             if worker.live:
-                self.application.opened.log.add("soak", {"arm": soaked.name, "point": worker.points[-1]})
+                self.opened.log.add("soak", {"arm": soaked.name, "point": worker.points[-1]})
         return monotonic.now_s() - began_s
 
     def close(self) -> list[SoakedScript]:

@@ -10,7 +10,7 @@ from ortune import targets
 from ortune.catalogue.provider import Provider
 from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.errors import MeasurementError
-from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel
 from ortune.graph.rows import mixed_rows
 from ortune.graph.shapes.symbols import feedable
 from ortune.measuring import feed_kinds, row_check
@@ -164,7 +164,7 @@ def alert_dependent_rows_of(
         name: The name of the side.
         left_ns: Time left; if it does not suffice for a run, the graph decides.
     """
-    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    model = side.opened()
     mixed = mixed_rows(model.ir)
     another = model.info.sha256 != measuring.side.model.info.sha256
     if not (another and (mixed.ranges or mixed.over_batch)) or side.plan.is_web:

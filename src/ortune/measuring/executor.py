@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,6 +110,25 @@ class Executor:
         # Comparing the last turn with the first shows whether they were warm.
         timing = replace(self.timing, warmup_cap_ns=0)
         return self._group(mine, timing, stop, {arm.name for arm in mine if arm.name in keep})
+
+    @contextmanager
+    def keeping_last(self) -> Iterator[None]:
+        """Restore ``last`` afterwards, since the cost of a run is read from it."""
+        last = self.last
+        try:
+            yield
+        finally:
+            self.last = last
+
+    @contextmanager
+    def without_warmup(self) -> Iterator[None]:
+        """Run trials without a warm-up."""
+        timing = self.timing
+        self.timing = replace(timing, warmup_runs=0, warmup_ns=0)
+        try:
+            yield
+        finally:
+            self.timing = timing
 
     def trial(
         self,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -33,7 +33,6 @@ from ortune.records import (
     NonFiniteOutput,
     Outcome,
     OutputDifference,
-    Record,
     messages,
 )
 from ortune.rules import rule_of
@@ -46,10 +45,54 @@ from ortune.rules.measurement import (
 from ortune.rules.quantization import clipped_activations as clipped_beyond_range
 from ortune.search.phases import LEVEL_TIMES
 
-R = TypeVar("R", bound=Record)
-
 SIDE_RUNS = 2  # at the side's own level, and without optimisation
 NODE_RUNS = 4  # one saves the graph; then both with all of their values, and one with inputs that are moved
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """A side whose outputs or failure are examined, with what this may use.
+
+    Attributes:
+        baseline: The base, whose processes run the side.
+        side: The side.
+        refs: The inputs.
+        line: Callback for progress messages.
+        name: The name of the side; "" if there is only one.
+        budget: The budget of the command; what does not fit is skipped.
+        run_ns: Time of one run, in nanoseconds.
+    """
+
+    baseline: Measuring
+    side: ResolvedSide
+    refs: Sequence[FeedRef]
+    line: Callable[[messages.Message], None]
+    name: str
+    budget: Budget
+    run_ns: float
+
+    def place(self, kind: str) -> Path:
+        """Return the scratch folder of one kind of examination."""
+        return self.baseline.scratch / f"{kind}{self.name and '-'}{self.name}"
+
+    @property
+    def short(self) -> bool:
+        """Whether the budget is too short for a run of the side without optimisation."""
+        return not self.budget.holds(LEVEL_TIMES, self.run_ns)
+
+    def fits(self, kind: Literal["wrong", "non-finite"], n_runs: int) -> bool:
+        """Return whether so many unoptimised runs fit in the budget; if not, note that the node is not located."""
+        if self.budget.holds(LEVEL_TIMES * n_runs, self.run_ns):
+            return True
+        needed_s = 1e-9 * LEVEL_TIMES * n_runs * self.run_ns
+        self.baseline.note(messages.NotLocated(kind=kind, side=self.name, needed_s=needed_s))
+        return False
+
+
+def _last_ns(baseline: Measuring) -> int:
+    """Return the time of the last trial in nanoseconds; 0 if there is none."""
+    last = baseline.executor.last
+    return last.elapsed_ns if last is not None else 0
 
 
 def find_checked_inputs(
@@ -73,48 +116,40 @@ def find_checked_inputs(
         OrtuneError: The first run failed.
     """
     baseline.find_inputs(min(limit_s, budget.total_s))
-    first = baseline.executor.last
-    first_ns = first.elapsed_ns if first is not None else 0
+    own = _Examined(baseline, baseline.side, baseline.refs, line, name, budget, _last_ns(baseline))
+    with baseline.executor.keeping_last():
+        _check_outputs(own)
+
+
+def _check_outputs(own: _Examined) -> None:
+    """Check the outputs of the first run at the side's level; alerts and findings are added."""
+    baseline, name = own.baseline, own.name
     if baseline.lowered is not None:
-        baseline.alert(
-            _broken_level_findings(baseline, baseline.side, baseline.lowered, name, first_ns, budget), name
-        )
-    line(messages.Remark(code="comparing-levels"))
-    output_check.check_level(baseline, budget.left_ns)
-    side = baseline.side
+        baseline.alert(_broken_level_findings(own, baseline.lowered), name)
+    own.line(messages.Remark(code="comparing-levels"))
+    output_check.check_level(baseline, own.budget.left_ns)
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives finite values, so the optimiser's result is reported as wrong
-    alerts = _non_finite_findings(
-        baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget, check
-    )
+    alerts = _non_finite_findings(own, nonfinite, check)
     if check is not None and check.wrong:
-        alerts += _wrong_level_alerts(
-            baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, budget
-        )
+        alerts += _wrong_level_alerts(own, baseline.check.levels, check)
     baseline.alert(alerts, name)
     if check is not None:
         facts = replace(baseline.facts(), level_check=check)
         baseline.findings += rule_of(rounded_activations).findings(facts)
-    _check_range(baseline, side, baseline.refs, line, name, first_ns, budget)
-    baseline.executor.last = first  # the cost of a run is read from it
+    _check_range(own)
 
 
-def _check_range(
-    baseline: Measuring,
-    side: ResolvedSide,
-    refs: Sequence[FeedRef],
-    line: Callable[[messages.Message], None],
-    name: str,
-    run_ns: float,
-    budget: Budget,
-) -> None:
+def _check_range(examined: _Examined) -> None:
     """Add a finding if activations of a quantized side exceed their calibrated range; skipped if time is short."""
+    baseline, side, name = examined.baseline, examined.side, examined.name
     quantized = side.has_levels and any(with_operator(side.model.ir, "QuantizeLinear"))
-    if not quantized or not budget.holds(LEVEL_TIMES, run_ns):
+    if not quantized or examined.short:
         return
-    place = baseline.scratch / f"clipped{name and '-'}{name}"
-    clipped = clipped_activations(side, refs[0], baseline.executor, place, line=line)
+    clipped = clipped_activations(
+        side, examined.refs[0], baseline.executor, examined.place("clipped"), line=examined.line
+    )
     found = rule_of(clipped_beyond_range).findings(replace(baseline.facts(), clipped=clipped))
     if baseline.work.inputs_path:  # generated inputs may not be typical
         baseline.alert(found, name)
@@ -142,18 +177,12 @@ def check_base(
     side, own = baseline.side, baseline.check
     if own.level_check is not None or not side.has_levels or side.plan.is_web:
         return
-    last = baseline.executor.last
+    examined = _Examined(baseline, side, baseline.refs, line, name, budget, _last_ns(baseline))
     line(messages.Remark(code="comparing-levels"))
-    output_check.check_level(baseline)
-    if own.level_check is not None and own.level_check.wrong:
-        run_ns = last.elapsed_ns if last is not None else 0
-        baseline.alert(
-            _wrong_level_alerts(
-                baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, budget
-            ),
-            name,
-        )
-    baseline.executor.last = last
+    with baseline.executor.keeping_last():
+        output_check.check_level(baseline)
+        if own.level_check is not None and own.level_check.wrong:
+            baseline.alert(_wrong_level_alerts(examined, own.levels, own.level_check), name)
 
 
 def check_side(
@@ -183,10 +212,9 @@ def check_side(
         return False
     folder = baseline.scratch / f"levels-{name}"
     levels = OutputsByLevel(side, refs, baseline.executor, baseline.work, folder)
-    last = baseline.executor.last
-    side_ns = last.elapsed_ns if last is not None else 0
-    _check_range(baseline, side, refs, line, name, side_ns, budget)
-    baseline.executor.last = last
+    examined = _Examined(baseline, side, refs, line, name, budget, _last_ns(baseline))
+    with baseline.executor.keeping_last():
+        _check_range(examined)
     # An earlier session may have stored the result for the same model, settings, inputs and build.
     check = levels.known(baseline.host, baseline.log.folder)
     if check is None:
@@ -198,12 +226,9 @@ def check_side(
             baseline.alert([*file_faults(side), *right_findings(baseline, side, exact, None)], name)
             return True
     if check is None or not check.wrong:
-        faults = file_faults(side)
-        baseline.alert(faults, name)
+        baseline.alert(file_faults(side), name)
         return False
-    baseline.alert(
-        _wrong_level_alerts(baseline, side, refs, levels, check, line, name, side_ns, budget), name
-    )
+    baseline.alert(_wrong_level_alerts(examined, levels, check), name)
     return True
 
 
@@ -239,7 +264,8 @@ def at_level_that_runs(
         if not isinstance(plain, Measured):
             return side, arm
         lowered = find_broken_level(baseline.executor, arm, outcome, plain)
-        baseline.alert(_broken_level_findings(baseline, side, lowered, name, plain.elapsed_ns, budget), name)
+        examined = _Examined(baseline, side, arm.feeds, lambda text: None, name, budget, plain.elapsed_ns)
+        baseline.alert(_broken_level_findings(examined, lowered), name)
         side, arm = replace(side, plan=lowered.plan), replace(arm, plan=lowered.plan)
     require_as_given(baseline.side, baseline.lowered, side, lowered, name, itself=itself)
     return side, arm
@@ -274,39 +300,33 @@ def locate_non_finite(
         for output in difference.nonfinite
         if not output.unusable_reference
     )
-    last = baseline.executor.last
-    run_ns = last.elapsed_ns if last is not None else 0
-    baseline.alert(_non_finite_findings(baseline, side, refs, own, line, name, run_ns, budget), name)
-    baseline.executor.last = last
+    examined = _Examined(baseline, side, refs, line, name, budget, _last_ns(baseline))
+    with baseline.executor.keeping_last():
+        baseline.alert(_non_finite_findings(examined, own), name)
 
 
 def _non_finite_findings(
-    baseline: Measuring,
-    side: ResolvedSide,
-    refs: Sequence[FeedRef],
-    nonfinite: Sequence[NonFiniteOutput],
-    line: Callable[[messages.Message], None],
-    name: str,
-    run_ns: float,
-    budget: Budget,
-    check: LevelCheck | None = None,
+    examined: _Examined, nonfinite: Sequence[NonFiniteOutput], check: LevelCheck | None = None
 ) -> list[Finding]:
     """Return the findings about a side's non-finite outputs, with the first node that produces them."""
-    source = None
-    if (
-        side.has_levels
-        and any(output.unusable_reference for output in nonfinite)
-        and _fits(baseline, "non-finite", name, 1, run_ns, budget)
-    ):
-        place = baseline.scratch / f"not-finite{name and '-'}{name}"
-        feed = next(filter(_fed_not_finite, refs), refs[0])
-        source = first_not_finite(side, feed, baseline.executor, place, line=line)
-    fed = next(filter(None, map(_fed_not_finite, refs)), None) if nonfinite and source is None else None
+    source, fed = None, None
+    if nonfinite:
+        fed_not_finite = ((ref, found) for ref in examined.refs if (found := _fed_not_finite(ref)))
+        feed, fed = next(fed_not_finite, (examined.refs[0], None))
+        if (
+            examined.side.has_levels
+            and any(output.unusable_reference for output in nonfinite)
+            and examined.fits("non-finite", 1)
+        ):
+            place = examined.place("not-finite")
+            source = first_not_finite(
+                examined.side, feed, examined.baseline.executor, place, line=examined.line
+            )
     facts = replace(
-        baseline.facts(),
+        examined.baseline.facts(),
         nonfinite=tuple(nonfinite),
         not_finite=source,
-        not_finite_input=fed,
+        not_finite_input=fed if source is None else None,
         level_check=check,
     )
     return rule_of(non_finite_outputs).findings(facts)
@@ -321,71 +341,42 @@ def _fed_not_finite(ref: FeedRef) -> tuple[str, int, int] | None:
     return None
 
 
-def _wrong_level_alerts(
-    baseline: Measuring,
-    side: ResolvedSide,
-    refs: Sequence[FeedRef],
-    levels: OutputsByLevel,
-    check: LevelCheck,
-    line: Callable[[messages.Message], None],
-    name: str,
-    run_ns: float,
-    budget: Budget,
-) -> list[Finding]:
+def _wrong_level_alerts(examined: _Examined, levels: OutputsByLevel, check: LevelCheck) -> list[Finding]:
     """Return the alerts about a wrong level, with the first wrong node, which is located once and stored."""
-    if not check.node_asked and _fits(baseline, "wrong", name, NODE_RUNS, run_ns, budget):
+    baseline, side = examined.baseline, examined.side
+    if not check.node_asked and examined.fits("wrong", NODE_RUNS):
         node = first_decisive(
             side,
-            refs[0],
+            examined.refs[0],
             baseline.executor,
-            baseline.scratch / f"wrong-{name}",
+            examined.place("wrong"),
             custom_ops=tuple(baseline.work.custom_ops),
             seed=baseline.work.seed,
-            line=line,
+            line=examined.line,
         )
         place = "" if node is None else node.name or f"{node.value} ({node.operator})"
         check = msgspec.structs.replace(check, node=place, node_asked=True)
         levels.store(check, baseline.host, baseline.log.folder)
-    version = side.runtime_of(side.plan).version_of(side.plan)
-    facts = replace(baseline.facts(), level_check=check, ort_version=version)
+    facts = replace(baseline.facts(), level_check=check, ort_version=side.ort_version)
     # Faults of the file come first: no level can repair them.
     return [*file_faults(side), *rule_of(wrong_when_optimised).findings(facts)]
 
 
-def _broken_level_findings(
-    baseline: Measuring,
-    side: ResolvedSide,
-    lowered: LoweredArm,
-    name: str,
-    run_ns: float,
-    budget: Budget,
-) -> list[Finding]:
+def _broken_level_findings(examined: _Examined, lowered: LoweredArm) -> list[Finding]:
     """Return the findings about an optimisation level at which a side fails, with the failing node and its origin."""
+    baseline, side = examined.baseline, examined.side
     broken, node = lowered.level, named_node(lowered.level.what)
     if node is not None:
         made = sources_by_name(side.model.ir, node)
-        if budget.holds(LEVEL_TIMES, run_ns):
-            place = baseline.scratch / f"broken{name and '-'}{name}"
+        if not examined.short:
             made = made_from(
-                side, lowered.at, node, baseline.executor, place, custom_ops=tuple(baseline.work.custom_ops)
+                side,
+                lowered.at,
+                node,
+                baseline.executor,
+                examined.place("broken"),
+                custom_ops=tuple(baseline.work.custom_ops),
             )
         broken = msgspec.structs.replace(broken, node=node.name, made_from=made)
-    version = side.runtime_of(side.plan).version_of(side.plan)
-    facts = replace(baseline.facts(), broken_level=broken, ort_version=version)
+    facts = replace(baseline.facts(), broken_level=broken, ort_version=side.ort_version)
     return rule_of(broken_when_optimised).findings(facts)
-
-
-def _fits(
-    baseline: Measuring,
-    kind: Literal["wrong", "non-finite"],
-    name: str,
-    n_runs: int,
-    run_ns: float,
-    budget: Budget,
-) -> bool:
-    """Return whether so many unoptimised runs fit in the budget; if not, note that the node is not located."""
-    if budget.holds(LEVEL_TIMES * n_runs, run_ns):
-        return True
-    needed_s = 1e-9 * LEVEL_TIMES * n_runs * run_ns
-    baseline.note(messages.NotLocated(kind=kind, side=name, needed_s=needed_s))
-    return False

@@ -113,7 +113,9 @@ class OutputsByLevel:
 
     def is_rounding(self, difference: OutputDifference) -> bool:
         """Return whether a difference is within this model's sensitivity to rounding."""
-        return self._right(difference)
+        return difference.ok or not rounding.far_beyond(
+            difference, self.rounding_change(self._step), few_bits=self._step > 0.0
+        )
 
     def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
         """Return the stored check of the same model, plan, inputs and build on such a processor; None without one."""
@@ -133,7 +135,7 @@ class OutputsByLevel:
             return None
         level, folder = reference
         difference = self._explained(folder, self._compared(folder, outputs))
-        wrong = not self._right(difference)
+        wrong = not self.is_rounding(difference)
         moved = self._moved.get(self._step)
         # If the reference is unwritten memory, it does not show which level is right.
         unwritten = wrong and not self.repeats(level)
@@ -240,11 +242,6 @@ class OutputsByLevel:
         few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
         return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
 
-    def _right(self, difference: OutputDifference) -> bool:
-        return difference.ok or not rounding.far_beyond(
-            difference, self.rounding_change(self._step), few_bits=self._step > 0.0
-        )
-
     def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
         """Return the highest level with right outputs, at worst the reference's, and the settings that it needs."""
         choices = LEVEL.choices
@@ -264,7 +261,7 @@ class OutputsByLevel:
         there = self.outputs(level, settings)
         return (
             there is not None
-            and self._right(self._compared(reference, there))
+            and self.is_rounding(self._compared(reference, there))
             and self.repeats(level, settings)
         )
 

@@ -28,6 +28,7 @@ from ortune.measuring.pilot import Pilot
 from ortune.measuring.proposed_work import proposed_work
 from ortune.measuring.sides import ResolvedSide
 from ortune.outputs.exact import Evaluations
+from ortune.printable import listed
 from ortune.records import (
     FeedRef,
     Finding,
@@ -214,7 +215,7 @@ class Measuring:
             if what != finding.what or {*known} - {*LETTERS.values()}:
                 continue
             if alert == msgspec.structs.replace(finding, what=alert.what):
-                both = f"{', '.join(known)} and {name}: {what}"
+                both = f"{listed([*known, name])}: {what}"
                 self.alerts[i] = msgspec.structs.replace(alert, what=both)
                 return True
         return False
@@ -228,7 +229,7 @@ class Measuring:
             fed=self.options.words,
             plan=side.plan,
             target=targets.target_of(side.plan).name,
-            ort_version=side.runtime_of(side.plan).version_of(side.plan),
+            ort_version=side.ort_version,
             host=self.host,
             topology=self.machine.topology,
             wrong_when_optimised=self.lowered is not None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
 
@@ -44,9 +43,8 @@ def _with_largest(measuring: Measuring, alone: Measured, left_ns: Callable[[], f
         return found
     largest = max(cases, key=_elements)
     work = msgspec.structs.replace(mixes[0], cases=(msgspec.structs.replace(largest, weight=1.0),))
-    last = measuring.executor.last
-    run = measuring.first_that_runs([work], runs=0, fresh=True, folder="largest")
-    measuring.executor.last = last
+    with measuring.executor.keeping_last():
+        run = measuring.first_that_runs([work], runs=0, fresh=True, folder="largest")
     if run is None:
         return found
     bytes_ = run[1].done.peak_bytes
@@ -98,11 +96,9 @@ def peak(
         enough = rounds >= LEAST_ROUNDS and start_ns + rounds * round_ns <= left_ns()
         return enough
 
-    last, timing = measuring.executor.last, measuring.executor.timing
-    measuring.executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
-    # The first run of each size is not timed; these runs are the first round.
-    mix = measuring.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
-    measuring.executor.last, measuring.executor.timing = last, timing
+    with measuring.executor.keeping_last(), measuring.executor.without_warmup():
+        # The first run of each size is not timed; these runs are the first round.
+        mix = measuring.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
     if mix is None:
         return PeakInTurn(one_size="refused" if enough else "budget")
     ran.append(mix[0])

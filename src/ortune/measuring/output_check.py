@@ -229,6 +229,15 @@ def _first_outputs(measuring: Measuring) -> Path:
     return Path(first.outputs_path)
 
 
+def from_own(
+    measuring: Measuring, trial: Measured, tolerance: Tolerance | None, rewritten: Sequence[RewriteSpec]
+) -> OutputDifference:
+    """Return the difference between a trial's outputs and those of the side, right or wrong."""
+    own, outputs = own_outputs(measuring), Path(trial.outputs_path)
+    without = removed_outputs(measuring, rewritten)
+    return measuring.comparer.difference(own, outputs, measuring.refs, tolerance, without)
+
+
 def removed_outputs(measuring: Measuring, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:
     """Return the outputs of the model that these rewrites remove on request, and add a note about them."""
     names = [str(value.name) for value in measuring.side.model.ir.graph.outputs]

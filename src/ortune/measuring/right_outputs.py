@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from ortune.graph.model.open import open_model
 from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.levels import OutputsByLevel
@@ -43,13 +42,14 @@ def check_against_float64(
         line: Callback for progress messages.
         name: The name of the side, if there are several.
     """
-    check, side, last = baseline.check, baseline.side, baseline.executor.last
+    check, side = baseline.check, baseline.side
     if not side.has_levels or check.exact is not None:
         return
-    own = output_check.own_outputs(baseline)
-    exact, known = exact_check(
-        baseline, side, baseline.refs, check.levels, own, limit_s, line, check.level_check
-    )
+    with baseline.executor.keeping_last():
+        own = output_check.own_outputs(baseline)
+        exact, known = exact_check(
+            baseline, side, baseline.refs, check.levels, own, limit_s, line, check.level_check
+        )
     check.exact = exact
     baseline.alerts[:] = [non_finite_outputs.with_evaluation(alert, exact) for alert in baseline.alerts]
     before = check.level_check
@@ -72,7 +72,6 @@ def check_against_float64(
     faults = [fault for fault in file_faults(side) if fault.code not in said_codes] if findings else []
     baseline.alert(faults, name)
     baseline.alert(findings, name, said_before=same)
-    baseline.executor.last = last  # the cost of a run is read from it
 
 
 def exact_check(
@@ -120,14 +119,14 @@ def evaluated(
     baseline: Measuring, side: ResolvedSide, refs: Sequence[FeedRef], limit_s: float
 ) -> ExactOutputs:
     """Return the evaluation in float64 of the model that a side runs."""
-    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    model = side.opened()
     if model.info.format == "ort":
         return ExactOutputs(why="format")
     return baseline.check.evaluations.evaluate(model.ir, model.info.sha256, refs, limit_s)
 
 
 def wrong_of_two(
-    baseline: Measuring, outputs: tuple[Path, Path], levels: OutputsByLevel, limit_s: float = MOST_S
+    baseline: Measuring, outputs: tuple[Path, Path], levels: OutputsByLevel
 ) -> Literal["", "A", "B", "both"]:
     """Return which of two sides with different outputs is wrong, by the base's model in float64; "" if unknown.
 
@@ -135,9 +134,8 @@ def wrong_of_two(
         baseline: The base.
         outputs: Output folders of the base and of the other side, both with the base's names.
         levels: Outputs of the other side by optimisation level; its model is the base's.
-        limit_s: Maximum seconds of an evaluation.
     """
-    right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
+    right = evaluated(baseline, baseline.side, baseline.refs, MOST_S)
     if right.wide is None:
         return ""
     own = baseline.check.levels
@@ -158,9 +156,8 @@ def right_findings(
     baseline: Measuring, side: ResolvedSide, exact: ExactCheck, level_check: LevelCheck | None
 ) -> list[Finding]:
     """Return the findings about outputs that the evaluation refutes."""
-    version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(
-        baseline.facts(), plan=side.plan, exact=exact, level_check=level_check, ort_version=version
+        baseline.facts(), plan=side.plan, exact=exact, level_check=level_check, ort_version=side.ort_version
     )
     return [
         *rule_of(wrong_when_optimised).findings(facts),

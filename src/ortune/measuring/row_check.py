@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from ortune.graph.outputs import output_comparisons, random_ops
 from ortune.graph.rows import MixedRows, batch_axes, length_axes, mixed_rows
 from ortune.inputs import feed_files
 from ortune.inputs.feeds import make_feeds
-from ortune.inputs.value_files import VERSION
+from ortune.inputs.value_files import write_outputs
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.outputs.comparison import compare_outputs
@@ -102,7 +101,6 @@ def check_rows(
     Returns:
         The differences; None if there is no time, or nothing to check: no dynamic batch and no mask, or random numbers.
     """
-    last = measuring.executor.last
     if arm.plan.is_web or random_ops(model) or needed_ns(measuring) > left_ns:
         return None
     feeds = _tensors(arm.feeds[0]) if arm.feeds else None
@@ -119,10 +117,8 @@ def check_rows(
     folder = measuring.scratch / f"rows-{arm.name}"
     if not questions:
         return None
-    try:
+    with measuring.executor.keeping_last():
         answered = _answers(measuring, arm, questions, folder)
-    finally:
-        measuring.executor.last = last  # the cost of a run is read from it
     mixed = mixed_rows(model)
     return RowCheck(
         compared=tuple(
@@ -214,27 +210,18 @@ def _compared(
     ours, theirs = (outputs / name for name in question.names)
     kept = [folder / f"{name}-row" for name in question.names]
     by_value = {name for name, how in output_comparisons(model).items() if how.kind == "values"}
-    n_kept = 0
-    pairs = zip(read_outputs(ours).values(), read_outputs(theirs).values(), strict=True)
-    entries: list[dict[str, object]] = []
-    for place in kept:
-        place.mkdir(parents=True, exist_ok=True)
-    for alone, among in pairs:
+    rows: list[tuple[tuple[str, str, Array], tuple[str, str, Array]]] = []
+    for alone, among in zip(read_outputs(ours).values(), read_outputs(theirs).values(), strict=True):
         if alone.kind != "tensor" or family(alone.onnx_type) != "float" or alone.name not in by_value:
             continue
         arrays = load_array(alone.files[0]), load_array(among.files[0])
         row = _row(arrays, question)
-        if row is None:
-            continue
-        file = f"{n_kept}.npy"
-        n_kept += 1
-        entries.append({"name": alone.name, "kind": "tensor", "onnx_type": alone.onnx_type, "files": [file]})
-        for place, array in zip(kept, (arrays[0], row), strict=True):
-            np.save(place / file, array, allow_pickle=False)
-    if not entries:
+        if row is not None:
+            rows.append(((alone.name, alone.onnx_type, arrays[0]), (alone.name, alone.onnx_type, row)))
+    if not rows:
         return None
-    for place in kept:
-        (place / "outputs.json").write_text(json.dumps({"version": VERSION, "outputs": entries}))
+    for place, values in zip(kept, zip(*rows, strict=True), strict=True):
+        write_outputs(place, values)
     difference = compare_outputs(*kept, grids=output_grids(model))
     if difference.nonfinite_reference:
         return None

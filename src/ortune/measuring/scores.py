@@ -88,7 +88,7 @@ class ScoreReader:
             )
             for i, ref in enumerate(refs)
         ]
-        plan, last = self._side.plan, self._executor.last
+        plan = self._side.plan
         for settings in ({**plan.settings, LEVEL.name: "disable"}, plan.settings):
             arm = Arm(
                 name="scores",
@@ -97,8 +97,8 @@ class ScoreReader:
                 runtime=self._side.runtime_of(plan),
                 feeds=(*refs, *moved),
             )
-            outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-            self._executor.last = last  # the cost of a run is read from it
+            with self._executor.keeping_last():
+                outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
             if isinstance(outcome, Measured):
                 return Path(outcome.outputs_path)
         return None

@@ -62,9 +62,18 @@ class ResolvedSide:
         """Whether ONNX Runtime for Python runs the side, so that optimisation levels and a profiler are available."""
         return self.onnx is None and not self.plan.is_web
 
+    def opened(self) -> OpenModel:
+        """Return the model that runs, opened: the side's model, or the rewritten model."""
+        return self.model if self.runs == self.model.path else open_model(self.runs)
+
     def runtime_of(self, plan: Plan) -> Runtime:
         """Return the runtime for a plan of this model."""
         return self.elsewhere.get(targets.target_of(plan).name, self.runtime)
+
+    @property
+    def ort_version(self) -> str:
+        """The version of ONNX Runtime, onnxruntime-web or onnxruntime-node that runs the plan; "" if unknown."""
+        return self.runtime_of(self.plan).version_of(self.plan)
 
     @property
     def added_providers(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -89,7 +90,71 @@ class SoakedProcess(ProcessMemory):
         return self.wanted.arm.name
 
 
-class ModelSoak:
+class RunningSoak(ABC):
+    """Processes that are soaked together, in turns of equally many repetitions.
+
+    Args:
+        opened: The experiment.
+        n: Number of processes.
+        total_s: Seconds for all processes together, which determine the length of a turn.
+
+    Attributes:
+        soaked: The processes.
+        repeats: Number of repetitions so far: calls of each process, or rounds through the steps of an application.
+        creates_first: Whether the first repetition creates all sessions, so that its duration decides nothing.
+        goes_on: Whether the soak continues without failed processes, as long as the first process is alive.
+    """
+
+    soaked: Sequence[ProcessMemory]
+    creates_first = False
+
+    def __init__(self, opened: Experiment, n: int, total_s: float) -> None:
+        self.opened = opened
+        self.repeats = 0
+        self.goes_on = False
+        self._turn_s = min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (n * POINTS)))
+        self._limits = Limits(run_s=60 + HANG_TIMES * total_s)
+        self._most = 0
+
+    @property
+    @abstractmethod
+    def all_alive(self) -> bool:
+        """Whether all processes are alive; with ``goes_on``, whether the first process is."""
+
+    @abstractmethod
+    def _round(self, repeats: int) -> float:
+        """Run one turn in each process; return the duration in seconds."""
+
+    def run(self, until_s: float, progress: Callable[[Sequence[SoakPoint]], None]) -> bool:
+        """Repeat until the budget's clock reaches a time or a process fails; return False after a stop.
+
+        Args:
+            until_s: Time on the budget's clock, in seconds.
+            progress: Called after each round with the last point of each process.
+        """
+        watch, budget = self.opened.watch, self.opened.budget.running
+        round_s = 0.0  # estimated duration of the next round
+        while self.all_alive and budget.spent_s + round_s < until_s:
+            if watch.stop():
+                return False
+            repeats = self._most or max(1, self.repeats)  # doubles the total until a round is long enough
+            took_s = self._round(repeats)
+            decides = not self._most and (self.repeats or not self.creates_first)
+            self.repeats += repeats
+            if decides and self._is_long_enough(took_s):
+                self._most = repeats
+            round_s = took_s * (self._most or self.repeats) / repeats
+            progress([each.points[-1] for each in self.soaked if each.points])
+        return True
+
+    def _is_long_enough(self, took_s: float) -> bool:
+        """Return whether the last round was long enough, and consisted mostly of calls rather than overhead."""
+        turns = [each.points[-2:] for each in self.soaked if len(each.points) > 1]
+        active_s = sum((after.active_ns - before.active_ns) / 1e9 for before, after in turns)
+        return active_s >= max(self._turn_s * len(turns) / 2, (took_s - active_s) / 2)
+
+
+class ModelSoak(RunningSoak):
     """Processes that are soaked together; each makes the same number of calls.
 
     Args:
@@ -98,9 +163,6 @@ class ModelSoak:
         arms: The processes.
         total_s: Seconds for all processes together, which determine the length of a turn.
         schedule: Start times of calls; None if each call follows the previous one.
-
-    Attributes:
-        goes_on: Whether the soak continues without failed processes, as long as the first process is alive.
     """
 
     def __init__(
@@ -111,15 +173,11 @@ class ModelSoak:
         total_s: float,
         schedule: Schedule | None = None,
     ) -> None:
-        self.opened, self.measuring = opened, measuring
-        self.soaked = [SoakedProcess(wanted=arm) for arm in arms]
+        super().__init__(opened, len(arms), total_s)
+        self.measuring = measuring
+        self.soaked: list[SoakedProcess] = [SoakedProcess(wanted=arm) for arm in arms]
         self.schedule = schedule
-        self.turn_s = turn_s(len(arms), total_s)
-        self.calls = 0
-        self.goes_on = False
-        self._rounds = self._most = 0
-        self._next = 1
-        self._limits = turn_limits(total_s)
+        self._rounds = 0
         self._rng = random.Random(measuring.work.seed)
         self._live: list[tuple[SoakedProcess, Soaking]] = []
         self._group: list[Soaking] = []
@@ -139,29 +197,6 @@ class ModelSoak:
         self._round(0)
         return True
 
-    def run(self, until_s: float, progress: Callable[[int, float], None]) -> bool:
-        """Call until the budget's clock reaches a time or a process fails; return False after a stop.
-
-        Args:
-            until_s: Time on the budget's clock, in seconds.
-            progress: Called with the number of calls of each process, and the memory of the largest process in bytes.
-        """
-        watch, budget = self.opened.watch, self.opened.budget.running
-        round_s = 0.0  # estimated duration of the next round
-        while self.all_alive and budget.spent_s + round_s < until_s:
-            if watch.stop():
-                return False
-            calls = self._most or self._next
-            took_s = self._round(calls)
-            self.calls += calls
-            self._next = max(1, self.calls)  # doubles the total until a round is long enough
-            if not self._most and long_enough(self.soaked, self.turn_s, took_s):
-                self._most = calls
-            round_s = took_s * (self._most or self._next) / calls
-            held = [s.points[-1].held_bytes or 0 for s in self.soaked if s.points]
-            progress(self.calls, float(max(held, default=0)))
-        return True
-
     @property
     def all_alive(self) -> bool:
         """Whether all processes are alive; with ``goes_on``, whether the first process is."""
@@ -169,17 +204,17 @@ class ModelSoak:
             return bool(self._live) and self._live[0][1].live and self._live[0][0] is self.soaked[0]
         return all(process.live for _, process in self._live) and len(self._live) == len(self.soaked)
 
-    def _round(self, calls: int) -> float:
-        """Run one turn of ``calls`` calls in each process, in random order; return the duration in seconds."""
+    def _round(self, repeats: int) -> float:
+        """Run one turn of ``repeats`` calls in each process, in random order; return the duration in seconds."""
         self._rounds += 1
         took_s = 0.0
         live = [each for each in self._live if each[1].live]
         for soaked, process in self._rng.sample(live, len(live)):
             starts: tuple[int, ...] = ()
-            if self.schedule is not None and calls:
-                starts = self.schedule(calls, (soaked.wanted.seed, self._rounds)).starts_ns
+            if self.schedule is not None and repeats:
+                starts = self.schedule(repeats, (soaked.wanted.seed, self._rounds)).starts_ns
             before_s = monotonic.now_s()
-            process.turn(calls, starts)
+            process.turn(repeats, starts)
             took_s += monotonic.now_s() - before_s
             soaked.points = process.points
             if process.live:
@@ -230,29 +265,6 @@ class ModelSoak:
             trim=wanted.trim,
             nodes=wanted.nodes,
         )
-
-
-def turn_s(n: int, total_s: float) -> float:
-    """Return the preferred seconds of one process's turn, if ``n`` processes soak for ``total_s`` together."""
-    return min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (n * POINTS)))
-
-
-def turn_limits(total_s: float) -> Limits:
-    """Return the limits of a process in a soak of ``total_s`` seconds."""
-    return Limits(run_s=60 + HANG_TIMES * total_s)
-
-
-def long_enough(soaked: Sequence[ProcessMemory], turn_s: float, took_s: float) -> bool:
-    """Return whether the last round was long enough, and consisted mostly of calls rather than overhead.
-
-    Args:
-        soaked: The processes.
-        turn_s: Preferred seconds of one process's turn.
-        took_s: Seconds of the round.
-    """
-    turns = [each.points[-2:] for each in soaked if len(each.points) > 1]
-    active_s = sum((after.active_ns - before.active_ns) / 1e9 for before, after in turns)
-    return active_s >= max(turn_s * len(turns) / 2, (took_s - active_s) / 2)
 
 
 def as_is(measuring: Measuring, fresh: tuple[FreshInput, ...], n: int, recreate: int) -> list[SoakArm]:

@@ -34,20 +34,16 @@ class Topology:
     """Differences between the machine's CPUs, in addition to ``records.Host``.
 
     Attributes:
-        online: Numbers of the online CPUs.
         performance_cpus: The fast CPUs if there are several kinds of cores, else empty.
         efficiency_cpus: The slower CPUs if there are several kinds of cores, else empty.
         numa_nodes: CPUs of each NUMA node with CPUs.
-        max_mhz: Highest clock rate of any core; None if unknown.
         governor: The clock governor ("performance", "powersave", ...), "" if unknown.
         note: Sentence about the kinds of cores; "" if they are all alike.
     """
 
-    online: tuple[int, ...] = ()
     performance_cpus: tuple[int, ...] = ()
     efficiency_cpus: tuple[int, ...] = ()
     numa_nodes: tuple[tuple[int, ...], ...] = ()
-    max_mhz: float | None = None
     governor: str = ""
     note: str = ""
 
@@ -102,11 +98,9 @@ def topology(root: Path = Path("/")) -> Topology:
         else ""
     )
     return Topology(
-        online=online,
         performance_cpus=fast,
         efficiency_cpus=slow,
         numa_nodes=tuple(cpus for cpus in cpus_of_nodes if cpus),
-        max_mhz=max(clocks.values()) / 1000 if clocks else None,
         governor=governor(online, root),
         note=note,
     )

@@ -181,3 +181,8 @@ class Gate(Record, frozen=True, kw_only=True):
     undecided_counts_as: Literal["pass", "fail"]
     provable_ratio: float | None = None
     reason: Literal["", "too-few-blocks", "controls-not-run", "other-programs"] = ""
+
+    @property
+    def counted(self) -> Literal["pass", "fail", "no-answer"]:
+        """The answer, with "undecided" replaced by what it counts as."""
+        return self.undecided_counts_as if self.answer == "undecided" else self.answer

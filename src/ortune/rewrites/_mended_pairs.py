@@ -17,6 +17,7 @@ from ortune.graph.constants import stored
 from ortune.graph.kinds import MOVES
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
+from ortune.printable import amount
 from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites.dead_nodes import remove
 
@@ -62,18 +63,14 @@ def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
         said.append(f"{names} {stay} in float, because in 8 bits {all_values} would share one scale")
     if pairs:
         said.append(
-            f"{_counted(pairs, 'pair')} of QuantizeLinear and DequantizeLinear without an integer kernel removed"
+            f"{amount(pairs, 'pair')} of QuantizeLinear and DequantizeLinear without an integer kernel removed"
         )
     if weights:
         were, are = ("was", "is") if weights == 1 else ("were", "are")
         said.append(
-            f"{_counted(weights, 'weight')} that {were} dequantized in every run {are} stored in float again"
+            f"{amount(weights, 'weight')} that {were} dequantized in every run {are} stored in float again"
         )
     return tuple(said)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"1 {what}" if n == 1 else f"{n} {what}s"
 
 
 def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:

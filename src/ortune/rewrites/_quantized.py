@@ -10,6 +10,7 @@ from ortune.graph.constants import stored
 from ortune.graph.groups import layer_groups
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.operators import STANDARD
+from ortune.printable import amount
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import Param
 from ortune.rewrites._kept_float import keep_float
@@ -79,7 +80,7 @@ def finish(
             for chosen in (True, False)
         )
         keep_float(quantized, floats, kept, others)
-        said.append(f"{len(layers)} layer{'s' if len(layers) > 1 else ''} kept in float")
+        said.append(f"{amount(len(layers), 'layer')} kept in float")
     return (*said, *(mend_pairs(quantized, floats) if mends else ()))
 
 

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import cast_to
 from ortune.graph.model.graphs import attribute_tensors, graphs, tensor_value
 from ortune.graph.nodes import is_op
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -246,4 +247,4 @@ class ToFloat32:
 
 def _counted(weights: int, attributes: int) -> str:
     inner = "constant or cast" if attributes == 1 else "constants and casts"
-    return f"{weights} {'weight' if weights == 1 else 'weights'} and {attributes} {inner}"
+    return f"{amount(weights, 'weight')} and {attributes} {inner}"

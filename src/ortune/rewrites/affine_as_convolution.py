@@ -23,6 +23,7 @@ import onnx_ir as ir
 from ortune.graph.constants import Array, constant
 from ortune.graph.nodes import is_op, only_user, scopes_of
 from ortune.graph.shapes.nearby import least_rank
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites import _affine, affine_into_weights
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
@@ -149,7 +150,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not count:
         why = "there is no per-channel scale or shift between two convolutions"
         return unchanged(why)
-    what = f"Replaced scales and shifts with {count} depthwise 1x1 convolution{'s' if count > 1 else ''}."
+    what = f"Replaced scales and shifts with {amount(count, 'depthwise 1x1 convolution')}."
     return RewriteResult(modified=True, what=what)
 
 

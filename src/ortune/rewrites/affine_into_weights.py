@@ -25,6 +25,7 @@ from ortune.graph.constants import constant_tensor
 from ortune.graph.nodes import is_op, only_user, scopes_of
 from ortune.graph.ort_fusions import folds_behind, fused, scales_product
 from ortune.graph.shapes.nearby import least_rank
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
@@ -200,7 +201,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not count:
         why = "there is no foldable scale or shift next to a layer with constant weights"
         return unchanged(*(left or (why,)))
-    folded = "1 scale or shift" if count == 1 else f"{count} scales and shifts"
+    folded = amount(count, "scale or shift", "scales and shifts")
     return RewriteResult(modified=True, what=f"Folded {folded} into weights.", reasons=left)
 
 

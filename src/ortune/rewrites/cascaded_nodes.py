@@ -25,6 +25,7 @@ from ortune.graph.model.graphs import name_of
 from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of, with_operator
 from ortune.graph.shapes.known import Dims, InferredShape, known_values
 from ortune.graph.shapes.nearby import reduced_axes
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict
@@ -321,7 +322,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     if not count:
         why = reasons or ("no consecutive nodes of the same kind were matched",)
         return unchanged(*why)
-    what = f"Merged {count} pair{'s' if count > 1 else ''} of nodes."
+    what = f"Merged {amount(count, 'pair')} of nodes."
     return RewriteResult(modified=True, what=what, reasons=reasons)
 
 
@@ -331,7 +332,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     counts = _merge(model.clone()).counts
     # ONNX Runtime itself merges pairs of Transposes and of Casts.
     count = counts.total() - counts["Transpose"] - counts["Cast"]
-    pairs = "1 pair of nodes" if count == 1 else f"{count} pairs of nodes"
+    pairs = amount(count, "pair of nodes", "pairs of nodes")
     return [({}, f"{pairs} could be merged into one node, or removed")] if count else []
 
 

@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from ortune.catalogue import providers
 from ortune.graph.model.graphs import nodes
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite
 from ortune.rewrites._marks import repair_saved
@@ -36,7 +37,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if _refuses(model):
         return []
     count = sum(1 for node in nodes(model) if node.op_type != "Constant")
-    their = "1 node" if count == 1 else f"{count} nodes"
+    their = amount(count, "node")
     return [
         ({}, f"the execution provider compiles its part of {their} at every start; saved parts avoid that")
     ]

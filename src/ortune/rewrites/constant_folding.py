@@ -28,6 +28,7 @@ from ortune.graph.evaluation import COMPUTED, Array, evaluate
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.graph.shapes.known import Dims, InferredShape, known_values
+from ortune.printable import amounts
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -214,9 +215,7 @@ def _fold(model: ir.Model, limit_kib: int) -> _Folding:
 
 
 def _counts(done: _Folding) -> str:
-    counts = [f"{done.folded} node{'s' if done.folded > 1 else ''}"] if done.folded else []
-    counts += [f"{done.branches} branch{'es' if done.branches > 1 else ''} of If"] if done.branches else []
-    return " and ".join(counts)
+    return amounts((done.folded, "node"), (done.branches, "branch of If", "branches of If"))
 
 
 def _unfolded(model: ir.Model) -> str:

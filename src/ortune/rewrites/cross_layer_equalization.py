@@ -22,6 +22,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import Array
 from ortune.graph.nodes import is_op, only_user
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
@@ -135,7 +136,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
             break
     if not moved:
         return unchanged("no two consecutive layers have channels whose ranges differ by a factor of four")
-    layers = "1 pair of layers" if len(moved) == 1 else f"{len(moved)} pairs of layers"
+    layers = amount(len(moved), "pair of layers", "pairs of layers")
     return RewriteResult(modified=True, what=f"Equalized the channels of {layers}.")
 
 

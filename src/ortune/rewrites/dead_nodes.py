@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.graph.model.graphs import graphs, subgraphs
+from ortune.printable import amount, amounts
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import release
@@ -79,18 +80,11 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
     return removed[0], removed[1], list(reasons)
 
 
-def counted(nodes: int, weights: int) -> str:
-    """Format the numbers of nodes and weights, as in "2 nodes and 1 weight"."""
-    counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
-    counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
-    return " and ".join(counts)
-
-
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     nodes, weights, reasons = remove(model)
     if not nodes and not weights:
         return unchanged(*(reasons or ("all nodes and weights are used",)))
-    what = f"Removed {counted(nodes, weights)} that nothing reads."
+    what = f"Removed {amounts((nodes, 'node'), (weights, 'weight'))} that nothing reads."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
@@ -99,7 +93,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         return []
     nodes, _, _ = remove(model.clone())
     # ONNX Runtime itself removes unused weights.
-    return [({}, f"nothing reads the outputs of {counted(nodes, 0)}")] if nodes else []
+    return [({}, f"nothing reads the outputs of {amount(nodes, 'node')}")] if nodes else []
 
 
 REWRITE = Rewrite(

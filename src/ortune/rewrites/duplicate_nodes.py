@@ -21,6 +21,7 @@ from ortune.graph.fingerprints import equal_tensors
 from ortune.graph.model.graphs import graphs, subgraphs
 from ortune.graph.nodes import scopes_of
 from ortune.graph.randomness import is_random
+from ortune.printable import amounts
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -92,18 +93,15 @@ def _merge(model: ir.Model) -> tuple[int, int, int]:
     return direct, weights, hidden
 
 
-def _counts(nodes: int, weights: int) -> str:
-    counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
-    counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
-    return " and ".join(counts)
-
-
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     direct, weights, hidden = _merge(model)
     if not (direct or weights):
         why = "no two nodes compute the same value, and no two weights are equal"
         return unchanged(why)
-    return RewriteResult(modified=True, what=f"Merged {_counts(direct + hidden, weights)} with equal ones.")
+    return RewriteResult(
+        modified=True,
+        what=f"Merged {amounts((direct + hidden, 'node'), (weights, 'weight'))} with equal ones.",
+    )
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
@@ -111,7 +109,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not any(next(_equal_weights(graph), None) for graph in graphs(model, functions=False)):
         return []
     _, weights, hidden = _merge(model.clone())
-    return [({}, f"{_counts(hidden, weights)} duplicate others")] if hidden else []
+    return [({}, f"{amounts((hidden, 'node'), (weights, 'weight'))} duplicate others")] if hidden else []
 
 
 REWRITE = Rewrite(

@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from ortune.graph.constants import is_overridable
 from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite, RewriteResult, unchanged
 
@@ -48,7 +49,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         value.meta.pop(NEVER_FED, None)  # with the raised IR version, the kept ones can be fed
     raised = model.ir_version < FREE_INITIALIZERS_IR
     model.ir_version = max(model.ir_version, FREE_INITIALIZERS_IR)
-    counted = "1 initializer" if len(moved) == 1 else f"{len(moved)} initializers"
+    counted = amount(len(moved), "initializer")
     what = f"Removed {counted} from the graph inputs"
     what += f", and raised the IR version to {FREE_INITIALIZERS_IR}." if raised else "."
     return RewriteResult(modified=True, what=what, reasons=reasons)

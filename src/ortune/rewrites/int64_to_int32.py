@@ -25,6 +25,7 @@ from ortune.catalogue import providers
 from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import nodes
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -216,7 +217,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         return unchanged(*(reasons or ("only shapes are computed in int64",)))
     _Narrowing(model, chosen).run()
     computing = sum(node.op_type in COMPUTING for node in chosen)
-    nodes = f"{len(chosen)} int64 node{'s' if len(chosen) > 1 else ''}"
+    nodes = amount(len(chosen), "int64 node")
     what = f"Converted {nodes} to int32 ({computing} compute, the others move data)."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
@@ -228,8 +229,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         [
             (
                 {},
-                f"{count} {'node computes' if count == 1 else 'nodes compute'} in int64, which the GPU does not "
-                f"support",
+                f"{amount(count, 'node computes', 'nodes compute')} in int64, which the GPU does not support",
             )
         ]
         if count

@@ -18,9 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from ortune.errors import UsageError
+from ortune.printable import amounts
 from ortune.records import Workload
 from ortune.rewrites._base import ANY_NAME, Param, Proposed, Rewrite, RewriteResult, unchanged
-from ortune.rewrites.dead_nodes import counted, remove
+from ortune.rewrites.dead_nodes import remove
 
 _KEEP = "keep"
 
@@ -50,7 +51,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     model.graph.outputs.extend(kept)
     nodes, weights, reasons = remove(model)
     gone = [name for name in names if name in left_out]
-    with_them = f", with {counted(nodes, weights)}"
+    with_them = f", with {amounts((nodes, 'node'), (weights, 'weight'))}"
     what = f"Removed {', '.join(gone)}{with_them if nodes or weights else ''}."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 

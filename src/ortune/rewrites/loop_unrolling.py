@@ -23,6 +23,7 @@ from ortune.graph.constants import constant
 from ortune.graph.model.graphs import nested
 from ortune.graph.nodes import holds, is_op, scopes_of
 from ortune.graph.randomness import is_random
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -169,7 +170,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count, reasons = _walk(model, int(params["most"]))
     if not count:
         return unchanged(*(reasons or ("the model has no Loop",)))
-    what = f"Unrolled {count} Loop{'s' if count > 1 else ''}."
+    what = f"Unrolled {amount(count, 'Loop')}."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
@@ -177,7 +178,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not holds(model, "Loop"):
         return []
     count, _ = _walk(model.clone(), int(_MOST.default))
-    goes = "1 Loop has" if count == 1 else f"{count} Loops have"
+    goes = amount(count, "Loop has", "Loops have")
     return [({}, f"{goes} a small constant trip count")] if count else []
 
 

@@ -27,6 +27,7 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Dims, InferredShape
 from ortune.graph.shapes.nearby import reduced_axes
+from ortune.printable import amount
 from ortune.rewrites._axis_orders import (
     ALONG_AN_AXIS,
     BROADCASTING,
@@ -272,7 +273,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
 
 def _summary(matches: Sequence[_Match]) -> str:
     gone = sum(len(match.entries) - (not is_plain(match.order)) for match in matches)
-    return f"Removed {gone} Transpose{'s' if gone > 1 else ''} by merging those whose results are combined."
+    return f"Removed {amount(gone, 'Transpose')} by merging those whose results are combined."
 
 
 def _proposed(matches: Sequence[_Match]) -> str:

@@ -25,6 +25,7 @@ from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of, is_op, scopes_of
 from ortune.graph.shapes.known import InferredShape, known_values
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict
@@ -205,7 +206,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count = counts.total()
     if not count:
         return unchanged(*(reasons or ("no node returns its input unchanged",)))
-    what = f"Removed {count} node{'s' if count > 1 else ''} that had no effect."
+    what = f"Removed {amount(count, 'node')} that had no effect."
     return RewriteResult(modified=True, what=what, reasons=tuple(reasons))
 
 
@@ -216,7 +217,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         return []  # avoids a copy of the model
     counts, _ = _remove(model.clone())
     count = sum(counts[name] for name in _LEFT)
-    nodes = "1 node returns its" if count == 1 else f"{count} nodes return their"
+    nodes = amount(count, "node returns its", "nodes return their")
     return [({}, f"{nodes} input unchanged")] if count else []
 
 

@@ -23,6 +23,7 @@ import onnx_ir as ir
 from ortune.graph.constants import constant_tensor
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of, is_op, operator
+from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
@@ -114,16 +115,12 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         node.replace_input_with(weight.zero_at, values[1])
         for old in olds:
             editor.drop(old)
-    return RewriteResult(modified=True, what=f"Stored {_counted(len(weights))} as int8.")
-
-
-def _counted(n: int) -> str:
-    return "1 uint8 weight" if n == 1 else f"{n} uint8 weights"
+    return RewriteResult(modified=True, what=f"Stored {amount(len(weights), 'uint8 weight')} as int8.")
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     n = sum(1 for _ in _weights(model))
-    return [({}, f"{_counted(n)} of quantized products could be int8")] if n else []
+    return [({}, f"{amount(n, 'uint8 weight')} of quantized products could be int8")] if n else []
 
 
 REWRITE = Rewrite(

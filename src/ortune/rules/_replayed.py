@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ortune.printable import amount
 from ortune.records import Finding, Frame, RecordedCalls, ReplayedGain, ReplayedKind
 from ortune.rules._recordings import frames_of, place, stack
-from ortune.rules._words import plural
 from ortune.rules.facts import Facts
 
 
@@ -73,5 +73,5 @@ def _evidence(gain: ReplayedGain) -> str:
     (cpu, *cpu_ends), (wall, *wall_ends) = gain.cpu, gain.wall
     return (
         f"CPU time x{cpu:.2f} ({cpu_ends[0]:.2f} to {cpu_ends[1]:.2f}), time in ONNX Runtime x{wall:.2f} "
-        f"({wall_ends[0]:.2f} to {wall_ends[1]:.2f}), {gain.n_blocks} {plural(gain.n_blocks, 'block')}"
+        f"({wall_ends[0]:.2f} to {wall_ends[1]:.2f}), {amount(gain.n_blocks, 'block')}"
     )

@@ -22,6 +22,7 @@ OLDEST_PYTHON = (3, 8)
 """The oldest Python that a worker runs under."""
 
 _TIMEOUT_S = 20.0
+_LOADING_TIMEOUT_S = 60.0  # of a task that loads a provider or libraries
 
 # Runs with any Python since 2.6, so that a Python too old for the rest can report its version.
 _BOOTSTRAP = """\
@@ -157,16 +158,14 @@ def examine(python: str) -> ProbeReport:
         return ask(python, "look")
 
 
-def try_provider(
-    python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0
-) -> ProbeReport:
+def try_provider(python: str, provider: str, options: Mapping[str, str]) -> ProbeReport:
     """Return the result of creating a session with a provider, from the build or a separate wheel."""
-    return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
+    return ask(python, "use", json.dumps([provider, dict(options)]), _LOADING_TIMEOUT_S)
 
 
-def missing_libraries(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
+def missing_libraries(python: str, names: Sequence[str]) -> tuple[str, ...]:
     """Return which of the named shared libraries an interpreter's processes do not find."""
-    return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
+    return ask(python, "absent", json.dumps(list(names)), _LOADING_TIMEOUT_S).not_found
 
 
 def report(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:

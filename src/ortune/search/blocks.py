@@ -89,13 +89,14 @@ def awake_warning(blocks: Sequence[Block]) -> list[messages.Message]:
     return [messages.AwakeTrials(share_ratio=share)]
 
 
-def recorded_waits(blocks: Sequence[Block], arm: str, statistic: str) -> np.ndarray:
-    """Return log(with / without) of an arm's recorded waits, one per block that was not dropped; shape (n,).
+def recorded_waits(blocks: Sequence[Block], statistic: str) -> np.ndarray:
+    """Return log(with / without) of the waits that the sensitivity check recorded, one per block that was not dropped.
 
-    The logarithm is of the statistic, so that one wait that was itself interrupted does not affect a median.
+    The shape is (n,). The logarithm is of the statistic, so that one wait that was itself interrupted does not affect a
+    median.
     """
     waits = []
-    for trial in measured(blocks, arm):
+    for trial in measured(blocks, SPIKE):
         cases = tuple(
             msgspec.structs.replace(
                 c, latency_ns=tuple(t - w for t, w in zip(c.latency_ns, c.waits_ns, strict=True)), waits_ns=()

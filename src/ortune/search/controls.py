@@ -72,7 +72,7 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     # the A/A check.
     statistics = [fixed] if fixed else list(_selectable_statistics(blocks))
     spikes = {e: log_ratios(blocks, SPIKE, e) for e in statistics if e in WAITED}
-    waits = {e: recorded_waits(blocks, SPIKE, e) for e in spikes}
+    waits = {e: recorded_waits(blocks, e) for e in spikes}
     noise = {e: log_ratios(blocks, IDENTICAL, e) for e in statistics}
     # Not with several callers: with four sessions on two CPUs, a wait of 5 % took 27 % of the throughput,
     # repeatedly.

@@ -77,6 +77,11 @@ class Search:
         """The arm that a winner would replace."""
         return CURRENT if self.race.with_current else BASE
 
+    def compare_with(self, default: Plan, current: Plan | None) -> None:
+        """Replace the default, with which all plans are compared, and the current plan."""
+        self.default = self.race.default = default
+        self.current, self.race.with_current = current, current not in (None, default)
+
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
         """Yield the first blocks of all plans, and of waiting plans that fit; ``followed`` is as in ``screen_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))

@@ -147,17 +147,17 @@ def factor_axis(
     # 6 % of the length of the logarithmic axis at each end.
     margin = (high / low) ** 0.06
     low, high = low / margin, high * margin
-    ticks = tuple((t, words(t)) for t in _spaced(steps, low, high, keep=1.0))
+    ticks = tuple((t, words(t)) for t in _spaced(steps, low, high))
     return Axis(low=low, high=high, log=True, ticks=ticks, strong=1.0)
 
 
-def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tuple[float, ...]:
-    """Return the ticks between ``low`` and ``high`` that can be labelled without overlap, always including ``keep``."""
+def _spaced(ticks: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    """Return the ticks between ``low`` and ``high`` that can be labelled without overlap, always including 1."""
     width = math.log(high / low)
-    chosen = [keep]
+    chosen = [1.0]
     # From the ends inwards, since the outermost labels show the range of the axis. A label takes 0.17 of the
     # width.
-    for tick in sorted(ticks, key=lambda t: -abs(math.log(t / keep))):
+    for tick in sorted(ticks, key=lambda t: -abs(math.log(t))):
         near = min(abs(math.log(tick / c)) for c in chosen)
         inside = tick > low and NARROWEST < math.log(tick / low) / width < 1 - NARROWEST
         if inside and near > 0.17 * width:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ortune.printable import amount, first_of
 from ortune.records import DifferenceRow, GpuDifference, ProfileDifference
 from ortune.show import headline as heads
 from ortune.show.difference_tables import beneath, is_hidden, no_difference, within_noise, work
@@ -280,7 +281,7 @@ def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
 def _profiled(difference: ProfileDifference) -> str:
     """Return the number of processes on both sides, and whether the intervals are over runs or processes."""
     n = difference.a_processes
-    processes = f"{n} {'process' if n == 1 else 'processes'} on each side"
+    processes = f"{amount(n, 'process', 'processes')} on each side"
     if n != difference.b_processes:
         processes = f"{n} processes of A, {difference.b_processes} of B"
     if difference.low_ns is None:
@@ -306,9 +307,8 @@ def _matched(difference: ProfileDifference) -> str:
 def _names(names: Sequence[str], ns: float) -> str:
     if not names:
         return ""
-    first = ", ".join(shorten(name, 36) for name in names[:NAMED])
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{len(names)} {'node' if len(names) == 1 else 'nodes'}, {duration(ns)}: {first}{more}"
+    first = first_of([shorten(name, 36) for name in names], NAMED)
+    return f"{amount(len(names), 'node')}, {duration(ns)}: {first}"
 
 
 def _signed(ns: float) -> str:

@@ -241,6 +241,21 @@ class Document:
         """Return the blocks that are not empty, followed by the supporting blocks if ``whole``."""
         return filled([*self.blocks, *(self.support if whole else ())])
 
+    def with_below_lines(self, *blocks: Block) -> Document:
+        """Return the document with further blocks below its first lines."""
+        n = len(first_lines(self.blocks))
+        return replace(self, blocks=[*self.blocks[:n], *blocks, *self.blocks[n:]])
+
+
+def first_lines(blocks: Sequence[Block]) -> list[Line]:
+    """Return the lines with which the blocks begin."""
+    lines = []
+    for block in blocks:
+        if not isinstance(block, Line):
+            break
+        lines.append(block)
+    return lines
+
 
 def filled(blocks: Iterable[Block]) -> list[Block]:
     """Return the blocks that are not empty."""

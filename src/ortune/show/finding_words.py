@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ortune.durations import as_option
+from ortune.printable import amount, first_of
 from ortune.records import (
     FUNCTIONAL_ONLY,
     Brought,
@@ -32,10 +33,9 @@ BOUNDED = 0.2
 def skipped_checks(left_out: Sequence[str], enough_s: float) -> str:
     """Return a sentence that says that checks were skipped for lack of time, with a sufficient budget."""
     names = list(dict.fromkeys(left_out))
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
+    checks = amount(len(names), "check was", "checks were")
     return (
-        f"{checks} skipped for lack of time: {', '.join(names[:NAMED])}{more} "
+        f"{checks} skipped for lack of time: {first_of(names, NAMED)} "
         f"(--budget {as_option(enough_s)} is enough)"
     )
 
@@ -52,8 +52,7 @@ def places(finding: Finding) -> str:
     whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
     if not where or any(whole) or any(_names(word, name) for word in said for name in where):
         return ""
-    more = f" and {len(where) - NAMED} more" if len(where) > NAMED else ""
-    return f" ({', '.join(shorten(name, LONGEST_NAME) for name in where[:NAMED])}{more})"
+    return f" ({first_of([shorten(name, LONGEST_NAME) for name in where], NAMED)})"
 
 
 def _names(word: str, name: str) -> bool:
@@ -123,10 +122,8 @@ def _configured(document: Document, envelope: Envelope[Any]) -> Document:
     """Return the document with a line, after its first lines, on the options that a project's file set."""
     if envelope.configured is None:
         return document
-    blocks = [*document.blocks]
-    first = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
-    blocks.insert(first, Line(f"set by {envelope.configured.file}: {', '.join(envelope.configured.options)}"))
-    return replace(document, blocks=blocks)
+    configured = envelope.configured
+    return document.with_below_lines(Line(f"set by {configured.file}: {', '.join(configured.options)}"))
 
 
 def with_common_parts(document: Document, envelope: Envelope[Any]) -> Document:

@@ -87,6 +87,6 @@ def bounds(comparison: Comparison) -> str:
     return f"{factor(low or 1.0)}-{factor(high)}x" if high else f"{factor(low or 1.0)}x or more"
 
 
-def count(number: int, noun: str) -> str:
+def amount(number: int, noun: str) -> str:
     """Format a number with its noun, in the singular or plural: "1 block", "24 blocks"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

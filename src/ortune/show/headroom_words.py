@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ortune.printable import amount
 from ortune.records import Headroom
-from ortune.show import headline as heads
 from ortune.show.numbers import shorten
 
 _WORDS: Mapping[str, str] = {
@@ -88,7 +88,9 @@ def _outside(headroom: Headroom, outside: float) -> str:
     # On a busy machine, this is about the fastest run, while the tables show the mean run.
     run = "the run at its fastest" if headroom.busy else "the run"
     used = "is" if headroom.threads == 1 else "are"
-    more = f"; more threads may speed them up ({headroom.threads} of {heads.count(headroom.cpus, 'CPU')} {used} used)"
+    more = (
+        f"; more threads may speed them up ({headroom.threads} of {amount(headroom.cpus, 'CPU')} {used} used)"
+    )
     more = more if _limited(headroom) else ""
     if outside < 0.005:
         return f"almost none of {run} is outside the kernels{more}"

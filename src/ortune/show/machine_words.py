@@ -6,6 +6,11 @@ from ortune.records import Host
 from ortune.show.numbers import memory
 
 
+def origin(host: Host | None, builds: str) -> str:
+    """Return the CPU and the builds of ONNX Runtime for the head of a page: "on AMD EPYC, 1.22.0"."""
+    return ", ".join(filter(None, (f"on {host.cpu}" if host is not None and host.cpu else "", builds)))
+
+
 def machine(host: Host | None) -> str:
     """Return the CPU model, the number of CPUs, the memory and the GPUs: "AMD EPYC, 2 CPUs, 24 GiB"."""
     if host is None:

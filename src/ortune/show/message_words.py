@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from functools import singledispatch
 
 from ortune.durations import as_option, in_words
-from ortune.records import IN_A_POD, messages
+from ortune.printable import amount
+from ortune.records import IN_A_POD, NotEvaluated, messages
 from ortune.records.messages import Message, RemarkCode
-from ortune.show import exact_words, finding_words
-from ortune.show.headline import count
+from ortune.show import finding_words
+from ortune.show.exact_words import EVALUATOR
 from ortune.show.numbers import waiting
 
 _REMARKS: dict[RemarkCode, str] = {
     "comparing-levels": "comparing outputs with and without graph optimisation",
     "comparing-outputs": "comparing the outputs",
     "comparing-values": "comparing the values",
-    "comparing-with-float64": f"comparing outputs with {exact_words.EVALUATOR}",
+    "comparing-with-float64": f"comparing outputs with {EVALUATOR}",
     "fastest-so-far": "fastest so far, not confirmed:",
     "load-unknown": "--wait-quiet has no effect: this system does not report how much CPU time other programs use",
     "not-profiled": "not profiled: no time left in the budget",
@@ -26,6 +27,16 @@ _REMARKS: dict[RemarkCode, str] = {
     "repeating-alone": "repeating with one process at a time",
     "rows-not-tested": "not tested whether the rows of a batch depend on each other: no time left in the budget",
     "values-not-tested": "not tested whether latency depends on input values: no time left in the budget",
+}
+
+_NOT_EVALUATED: dict[NotEvaluated, str] = {
+    "operators": "it does not know all operators of this model",
+    "random": "the model draws random numbers",
+    "format": "the model is in ORT format",
+    "work-unknown": "the work of this model is unknown or too large",
+    "failed": "it cannot evaluate this model",
+    "empty": "they have no elements",
+    "unsure": "its float32 and float64 results differ",
 }
 
 
@@ -103,7 +114,7 @@ def _quiet(message: messages.Quiet) -> str:
         "quiet": f"waited {seconds} for a quiet machine",
         "busy": f"waited {seconds} and the machine is still busy",
     }[message.state]
-    return f"{state}: other programs use {message.used_cpus:.1f} of {count(message.cpus, 'CPU')}"
+    return f"{state}: other programs use {message.used_cpus:.1f} of {amount(message.cpus, 'CPU')}"
 
 
 # --- inputs and outputs
@@ -122,7 +133,13 @@ def _sizes_in_turn(message: messages.SizesInTurn) -> str:
 
 @_words.register
 def _not_evaluated(message: messages.NotEvaluated) -> str:
-    return exact_words.not_checked(message.exact, message.limit_s, message.side)
+    exact = message.exact
+    if exact.not_evaluated == "time":
+        why = f"about {waiting(exact.needed_s)}, and at most {waiting(message.limit_s)} may be used for this"
+    else:
+        why = _NOT_EVALUATED[exact.not_evaluated]
+    side = f"{message.side}: " if message.side else ""
+    return f"{side}outputs were not compared with {EVALUATOR} ({why})"
 
 
 @_words.register
@@ -256,7 +273,7 @@ def _race_block(message: messages.RaceBlock) -> str:
 
 @_words.register
 def _leader(message: messages.Leader) -> str:
-    n = f"{message.n_blocks} block{'' if message.n_blocks == 1 else 's'}"
+    n = amount(message.n_blocks, "block")
     interval = f"{message.low:.2f}-{message.high:.2f}x, " if message.high else ""
     return f"{message.speed_up:.2f}x ({interval}{n}) {message.plan}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 from ortune.durations import as_option, in_words
 
@@ -159,11 +158,6 @@ def likeness(cosine: float) -> str:
     """Format a cosine with enough digits that it is not rounded to 1: "0.97", "0.99999"."""
     digits = next((n for n in range(2, 9) if float(f"{cosine:.{n}f}") != 1), 9)
     return "1" if cosine >= 1 else f"{cosine:.{digits}f}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names joined as text: "a", "a and b", "a, b and c"."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def shorten(text: str, length: int = 40) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ortune.printable import amount
 from ortune.records import Comparison, OtherPrograms, QuietRounds
 from ortune.show.document import Line
-from ortune.show.headline import count
 from ortune.show.numbers import change, interval_name, span
 
 WAIT = ("--wait-quiet", "10m")
@@ -54,7 +54,7 @@ def _used(others: OtherPrograms) -> str:
     # The figure is a median over trials: it is 0.0 if other programs ran during a few of them.
     if others.used_cpus < LEAST_SHOWN:
         return "other programs used CPUs at times"
-    return f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
+    return f"other programs used {others.used_cpus:.1f} of {amount(others.cpus, 'CPU')}"
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:

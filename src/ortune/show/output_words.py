@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ortune.printable import amount
 from ortune.records import AcceptedChange, Failed, GridSteps, OutputDifference, OutputError, SliceError
 from ortune.show.document import Column, Table, table
 from ortune.show.numbers import difference, likeness, percent
@@ -131,7 +132,7 @@ def _agreement(distance: OutputDifference) -> str:
     how = " (rows in another order)" if distance.compared_as == "sets" else ""
     if n := distance.nonfinite_reference:
         finite = f"equal within {distance.relative_l2:.0g}" if distance.relative_l2 else "equal"
-        elements = "1 element" if n == 1 else f"{n} elements"
+        elements = amount(n, "element")
         return f"{finite} in finite elements{how}, NaN or infinite on both sides in {elements}"
     if (steps := _steps(distance)) is not None and steps.same:
         return f"at most one step of {steps.scale:.2g} apart, in {_share(steps)} of the elements{how}"
@@ -172,7 +173,7 @@ def error(distance: OutputDifference) -> str:
     if distance.relative_l2:
         parts.append(f"relative L2 {distance.relative_l2:.1g}")
     if (steps := _steps(distance)) is not None:
-        most = "1 step" if steps.most == 1 else f"{steps.most} steps"
+        most = amount(steps.most, "step")
         parts.append(f"up to {most} of {steps.scale:.2g} in {_share(steps)} of the elements")
     worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
     if worst is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ortune.catalogue.providers import CPU, find, short_name
+from ortune.printable import amount, first_of
 from ortune.records import BrowserPlace, Placement, Plan, TrialDone
 from ortune.show import output_words as compare_outputs
 from ortune.show.document import Column, Table, table
-from ortune.show.headline import count
 
 _MOST_TYPES = 4
 
@@ -22,7 +22,7 @@ def placed(placement: Sequence[Placement]) -> list[str]:
     # A provider that runs nodes one by one has as many parts as nodes, and no transfers between them.
     several = first.n_parts > 1 and find(first.provider).compiles
     pieces = f" in {first.n_parts} parts" if several else ""
-    said = f"{short_name(first.provider)} runs {first.n_nodes} of {count(total, 'node')}{pieces}"
+    said = f"{short_name(first.provider)} runs {first.n_nodes} of {amount(total, 'node')}{pieces}"
     if not others:
         return [
             said
@@ -64,8 +64,7 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
     if page is None or not done.placement:
         return []
     lacking = page.without_kernel
-    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-    why = f"; no kernel for {', '.join(lacking[:NAMED])}{more}" if lacking else ""
+    why = f"; no kernel for {first_of(lacking, NAMED)}" if lacking else ""
     return [f"{name}: {placed(done.placement)[0]}{why}"]
 
 

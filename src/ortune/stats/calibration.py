@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ortune.errors import OrtuneError
+from ortune.printable import amount
 from ortune.records import Control, Guard
 from ortune.stats.intervals import as_blocks
 from ortune.stats.pairs import sign_flip, wilcoxon_interval
@@ -133,7 +134,7 @@ def guard(
         return Guard(figure=figure, limit_ratio=limit, known=False, note="not known: too few samples")
     values = as_blocks(d, f"{figure} log ratios", at_least=0)
     if values.size < LEAST_GROUPS:
-        n = "1 block" if values.size == 1 else f"{values.size} blocks"
+        n = amount(values.size, "block")
         note = f"not known: {n}, {LEAST_GROUPS} needed"
         return Guard(figure=figure, limit_ratio=limit, known=False, note=note)
     interval = wilcoxon_interval(values, level)

@@ -18,6 +18,9 @@ from ortune.stats.intervals import Interval
 from ortune.stats.student import t_quantile
 from ortune.stats.tails import minimum_requests
 
+LEVEL = 0.95
+"""Confidence level of the intervals."""
+
 LEAST_PROCESSES = 3
 """Minimum number of processes for an interval."""
 
@@ -25,7 +28,7 @@ LEAST_ORDERED = 6
 """Minimum number of values for order statistics to reach 95 %: 1 - 2 / 2^6 is 97 %."""
 
 
-def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
+def typical_interval(values: ArrayLike) -> Interval | None:
     """Return the interval of a metric with one value per process: median latency, load time, peak memory.
 
     Six or more values use order statistics, which assume no distribution and tolerate disturbed processes. Three to
@@ -46,25 +49,25 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
         return None
     centre = float(np.median(figures))
     if n >= LEAST_ORDERED:
-        low, high, attained = ranks(n, 0.5, level)
+        low, high, attained = ranks(n, 0.5)
         return Interval(
             low=float(figures[low - 1]), centre=centre, high=float(figures[high - 1]), level=attained
         )
     logs = np.log(figures)
     # Example: of 10, 11 and 12 ms the middle is 11.0 ms and the interval 8.7 to 13.8, since t with two degrees of
     # freedom is 4.30.
-    width = t_quantile(0.5 + level / 2, n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
+    width = t_quantile(0.5 + LEVEL / 2, n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     middle = float(np.mean(logs))
     return Interval(
         # The interval is around the geometric mean, and must include the median.
         low=min(math.exp(middle - width), centre),
         centre=centre,
         high=max(math.exp(middle + width), centre),
-        level=level,
+        level=LEVEL,
     )
 
 
-def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: float = 0.95) -> Interval | None:
+def pooled_quantile(processes: Sequence[ArrayLike], quantile: float) -> Interval | None:
     """Return the interval of a quantile over the requests of all processes, by order statistics on effective requests.
 
     This follows Korn and Graubard (1998) for a proportion in a clustered sample: the variance of the proportion below
@@ -89,8 +92,8 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
     if not np.isfinite(values).all():
         raise OrtuneError("a latency is not a finite number", do="leave failed requests out, and count them")
     centre = float(np.quantile(values, quantile))
-    n = effective_requests(arrays, centre, level)
-    low, high, attained = ranks(n, quantile, level)
+    n = effective_requests(arrays, centre)
+    low, high, attained = ranks(n, quantile)
     # The k-th of n effective requests corresponds to the k-th of n equal parts of all requests, counted from the
     # nearer end, so for n = total these are the ranks themselves.
     below = low * total // n
@@ -103,7 +106,7 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
     )
 
 
-def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, level: float = 0.95) -> int:
+def effective_requests(processes: Sequence[NDArray[np.float64]], at: float) -> int:
     """Return the number of independent requests with equal information on the proportion below ``at``; at least 1."""
     sizes = np.asarray([p.size for p in processes], dtype=np.float64)
     shares = np.asarray([np.mean(p <= at) for p in processes])
@@ -113,11 +116,11 @@ def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, leve
     between = n / (n - 1) * float(np.sum((sizes / total * (shares - share)) ** 2))
     independent = share * (1 - share) / between if between > 0 else total
     # Example: five processes, 95 %: (1.96 / 2.78)^2 = 0.50, so half of the requests count.
-    few = (NormalDist().inv_cdf(0.5 + level / 2) / t_quantile(0.5 + level / 2, n - 1)) ** 2
+    few = (NormalDist().inv_cdf(0.5 + LEVEL / 2) / t_quantile(0.5 + LEVEL / 2, n - 1)) ** 2
     return max(1, int(min(independent, total) * few))
 
 
-def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
+def ranks(n: int, quantile: float) -> tuple[int, int, float]:
     """Return the ranks of the order statistics of n independent values that enclose the quantile.
 
     Returns:
@@ -128,7 +131,7 @@ def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
     # Binomial probabilities as logarithms, since factorials beyond n = 170 overflow a double.
     chances = logs[n] - logs - logs[::-1] + count * math.log(quantile) + (n - count) * math.log1p(-quantile)
     below = np.cumsum(np.exp(chances))  # below[k]: probability that at most k of n are below the quantile
-    tail = (1.0 - level) / 2.0
+    tail = (1.0 - LEVEL) / 2.0
     low = int(np.searchsorted(below, tail, side="right"))
     high = min(int(np.searchsorted(below, 1.0 - tail)) + 1, n + 1)
     attained = 1.0 - (float(below[low - 1]) if low else 0.0) - max(0.0, 1.0 - float(below[high - 1]))

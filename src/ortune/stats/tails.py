@@ -38,7 +38,7 @@ def minimum_requests(quantile: float) -> int:
 
 
 def grouped_log_ratios(
-    base: Sequence[ArrayLike], new: Sequence[ArrayLike], quantile: float, requests: int | None = None
+    base: Sequence[ArrayLike], new: Sequence[ArrayLike], quantile: float
 ) -> NDArray[np.float64] | None:
     """Return the log ratio of a quantile between two arms for each group of consecutive blocks.
 
@@ -50,7 +50,6 @@ def grouped_log_ratios(
         base: The baseline's latencies, one array per block, in block order.
         new: The candidate's latencies for the same blocks.
         quantile: The quantile as a fraction, e.g. 0.95.
-        requests: Minimum number of requests per group and arm; None for ``minimum_requests(quantile)``.
 
     Returns:
         Log ratios new / base (groups,), or None if there are fewer than six groups.
@@ -60,7 +59,7 @@ def grouped_log_ratios(
     """
     if len(base) != len(new):
         raise OrtuneError(f"the arms were not measured in the same blocks: {len(base)} and {len(new)}")
-    least = minimum_requests(quantile) if requests is None else requests
+    least = minimum_requests(quantile)
     arms = [[np.asarray(trial, dtype=np.float64).ravel() for trial in arm] for arm in (base, new)]
     ends, n_requests = [0], [0, 0]
     for block in range(len(base)):

@@ -18,7 +18,7 @@ from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.packages import recipes, sendable, split_placed
 from ortune.runtimes.packed import packed
 from ortune.runtimes.probe import ProbeReport, report, script
-from ortune.runtimes.runtimes import SearchedPlace, described, interpreter, probe_place
+from ortune.runtimes.runtimes import SearchedPlace, described, interpreter, probe
 from ortune.targets.remote_process import RelayLost, RemoteChild
 
 _ANSWER_S = 600.0
@@ -60,6 +60,15 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     return made.find(named, say)
 
 
+def machine_of(named: str) -> Runtime:
+    """Return an interpreter of another machine, which is started once; ``error`` is the reason if it cannot start."""
+    python = interpreter(named)
+    there = _there.get(python) or probe(named)
+    if there.python_version:
+        _there[python] = there
+    return there
+
+
 def _sent(release: str, python: str, named: str, say: Callable[[str], None]) -> Runtime:
     """Send a release to another machine, import it there, and return it as a runtime.
 
@@ -75,11 +84,10 @@ def _sent(release: str, python: str, named: str, say: Callable[[str], None]) -> 
     where = f"--runtime {named}"
     place = SearchedPlace(origin="--runtime", named=python, python=python)
     missing = Runtime(python="", error="no Python interpreter is there")
-    there = _there.get(python) or (probe_place(place) if python else missing)
+    there = machine_of(python) if python else missing
     if not there.python_version:
         assigned_host.require_alive()
         raise RuntimeNotFound(there.error, where=where, do="pass a script that starts a Python there")
-    _there[python] = there
     if there.host is None:
         raise UsageError(
             "the script starts a Python of this machine", where=where, do=f"pass --runtime {release} alone"

@@ -82,15 +82,18 @@ class Args(msgspec.Struct, gc=False):
     output_type_shape: msgspec.Raw = msgspec.Raw(b"")
 
 
-class ProfilerEvent(msgspec.Struct, gc=False):
-    """An event of ONNX Runtime's profiler in Chrome's trace format; ``ts`` and ``dur`` are in microseconds."""
-
+class _BareEvent(msgspec.Struct, gc=False):
     name: str = ""
     cat: str = ""
     pid: _Process = 0
     tid: _SIGNED = 0
     ts: float = UNTIMED
     dur: float = UNTIMED
+
+
+class ProfilerEvent(_BareEvent, gc=False):
+    """An event of ONNX Runtime's profiler in Chrome's trace format; ``ts`` and ``dur`` are in microseconds."""
+
     args: Args = msgspec.field(default_factory=Args)
 
     @property
@@ -109,25 +112,10 @@ class _Who(msgspec.Struct, gc=False):
     provider: str = ""
 
 
-class _Damaged(msgspec.Struct, gc=False):
+class _Damaged(_BareEvent, gc=False):
     """An event with an invalid argument, whose type, node and times are still used."""
 
-    name: str = ""
-    cat: str = ""
-    pid: _Process = 0
-    tid: _SIGNED = 0
-    ts: float = UNTIMED
-    dur: float = UNTIMED
     args: _Who = msgspec.field(default_factory=_Who)
-
-
-class _Bare(msgspec.Struct, gc=False):
-    name: str = ""
-    cat: str = ""
-    pid: _Process = 0
-    tid: _SIGNED = 0
-    ts: float = UNTIMED
-    dur: float = UNTIMED
 
 
 class _Document(msgspec.Struct):
@@ -140,7 +128,7 @@ BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _many = msgspec.json.Decoder(list[ProfilerEvent], strict=False)
 _one = msgspec.json.Decoder(ProfilerEvent, strict=False)
 _damaged = msgspec.json.Decoder(_Damaged, strict=False)
-_bare = msgspec.json.Decoder(_Bare, strict=False)
+_bare = msgspec.json.Decoder(_BareEvent, strict=False)
 _document = msgspec.json.Decoder(_Document, strict=False)
 _threads = msgspec.json.Decoder(Threads, strict=False)
 

@@ -42,7 +42,7 @@ def read_trace(path: Path) -> Trace:
         return read_console(path)
     trace = read_profile(path)
     # A console log can begin like a profile.
-    return read_console(path) if trace.n_unreadable and _mentions(path, KERNEL_MARK) else trace
+    return read_console(path) if trace.n_unreadable and _has_kernels(path) else trace
 
 
 def looks_like_trace(head: bytes) -> bool:
@@ -51,6 +51,6 @@ def looks_like_trace(head: bytes) -> bool:
     return head.startswith(unreadable) or _JSON.match(head) is not None or KERNEL_MARK in head
 
 
-def _mentions(path: Path, text: bytes) -> bool:
+def _has_kernels(path: Path) -> bool:
     with files.open_file(path) as file:
-        return any(text in line for line in pieces(file))
+        return any(KERNEL_MARK in line for line in pieces(file))

@@ -95,7 +95,6 @@ def with_floors(
     threads: int,
     int8: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
-    providers: Collection[str] = CPU_PROVIDERS,
     steps: Sequence[ExecutedNode] = (),
 ) -> tuple[ProfiledNode, ...]:
     """Return the nodes, with ``floor_ns`` and ``bound`` set for CPU nodes whose work is known.
@@ -121,7 +120,6 @@ def with_floors(
         int8: Nodes or operators that multiply integers, in addition to ``INT8_OPERATORS``.
         weights: Bytes of constants that one execution of a node reads, by node name; all other bytes count as
             activations.
-        providers: Execution providers that compute on the CPU.
         steps: Reads and writes of the main-graph nodes, in execution order.
     """
     weights = weights or {}
@@ -130,7 +128,7 @@ def with_floors(
     traffic = from_memory(steps, weights, cache) if cache else {}
     bounded = []
     for node in nodes:
-        if node.flops is None or node.op_type in LOOKUPS or node.provider not in providers:
+        if node.flops is None or node.op_type in LOOKUPS or node.provider not in CPU_PROVIDERS:
             bounded.append(node)
             continue
         whole = node.op_type in INT8_OPERATORS or node.name in int8 or node.op_type in int8

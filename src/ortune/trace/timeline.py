@@ -17,7 +17,6 @@ LANES = 64
 TRACKS = 24
 """Maximum number of threads, and of tracks per thread; executions beyond these limits are omitted and counted."""
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _LARGEST = 2**32 - 1
 
 

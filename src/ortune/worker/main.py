@@ -29,18 +29,27 @@ def _trial(link: Link) -> None:
     """Load the model, then run the requested turns, asleep between them."""
     protocol.die_with_parent()
     request = link.read_request()
-    applied = request["applied"]
+    ort = begin(link, request["applied"], request["providers"])
+    follow(PlanSession(ort, request, link), link)
+
+
+def begin(link: Link, applied: List[Dict[str, Any]], providers: Optional[List[Dict[str, Any]]] = None) -> Any:
+    """Apply the settings of a process, import onnxruntime, and send that the process is ready; return the module.
+
+    With ``providers``, settings and options of providers that this build does not know raise Stop.
+    """
     channels.apply_process(applied)
     link.phase = "importing"
     ort = import_onnxruntime()
-    from . import probes  # imports numpy, which must not fail before it can be said
+    if providers is not None:
+        from . import probes  # imports numpy, which must not fail before it can be said
 
-    probes.check_known_keys(ort, applied)
-    probes.check_known_options(ort, applied, request["providers"])
+        probes.check_known_keys(ort, applied)
+        probes.check_known_options(ort, applied, providers)
     link.phase = "loading"
     link.send("ready", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
               ort_version=ort.__version__)  # fmt: skip
-    follow(PlanSession(ort, request, link), link)
+    return ort
 
 
 class PlanSession(Trial):

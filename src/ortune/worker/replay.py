@@ -26,11 +26,7 @@ def main() -> None:
 def _run(link: Link) -> None:
     protocol.die_with_parent()
     request = link.read_request()
-    channels.apply_process(request["applied"])
-    link.phase = "importing"
-    ort = trial.import_onnxruntime()
-    link.phase = "loading"
-    link.send("ready", version=protocol.VERSION, pid=os.getpid(), ort_version=ort.__version__)
+    ort = trial.begin(link, request["applied"])
     player = Player(ort, request)
     player.warm_up()
     link.send("loaded", load_ns=0)

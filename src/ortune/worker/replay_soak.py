@@ -6,16 +6,15 @@ round; the others are created once.
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List
 
-from . import channels, failures, held, protocol, timing
+from . import failures, held, protocol, timing
 from . import main as trial
-from .protocol import Link, Stop
+from .protocol import Link
 from .replay import Player
-from .soak import MemoryLevel, memory_now
+from .soak import MemoryLevel, follow, memory_now
 
 
 def main() -> None:
@@ -27,21 +26,11 @@ def main() -> None:
 def _run(link: Link) -> None:
     protocol.die_with_parent()
     request = link.read_request()
-    channels.apply_process(request["play"]["applied"])
-    link.phase = "importing"
-    ort = trial.import_onnxruntime()
-    link.phase = "loading"
-    link.send("ready", version=protocol.VERSION, pid=os.getpid(), ort_version=ort.__version__)
+    ort = trial.begin(link, request["play"]["applied"])
     soak = SoakedPlay(ort, request)
     link.send("loaded", load_ns=0)
     link.phase = "running"
-    command = link.next_command()
-    while command["do"] != "finish":
-        if command["do"] != "soak":
-            raise Stop("protocol", "unknown command %r" % command["do"])
-        link.send("soak-point", **soak.turn(command["calls"]))
-        command = link.next_command()
-    link.phase = "reporting"
+    follow(link, lambda command: soak.turn(command["calls"]))
     link.send("soak-done", ort_version=ort.__version__, **soak.finish())
 
 

@@ -17,7 +17,6 @@ from .protocol import Stop
 from .taps import attribute
 
 LOW, HIGH = -(1 << 15), (1 << 15) - 1
-MICROSOFT = "com.microsoft"
 NOT_EMULATED = ("ConvInteger", "DynamicQuantizeLSTM", "QAttention", "QLinearConvTranspose", "QOrderedMatMul")
 """Operators with integer products that are not computed here."""
 

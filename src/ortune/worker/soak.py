@@ -12,9 +12,9 @@ import random
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
-from . import arrivals, channels, failures, held, protocol, timing
+from . import arrivals, failures, held, protocol, timing
 from . import main as trial
 from .protocol import Link, Stop
 
@@ -34,28 +34,24 @@ def main() -> None:
 def _run(link: Link) -> None:
     protocol.die_with_parent()
     request = link.read_request()
-    applied = request["trial"]["applied"]
-    channels.apply_process(applied)
-    link.phase = "importing"
-    ort = trial.import_onnxruntime()
-    from . import probes  # imports numpy, which must not fail before it can be said
-
-    probes.check_known_keys(ort, applied)
-    probes.check_known_options(ort, applied, request["trial"]["providers"])
-    link.phase = "loading"
-    link.send("ready", version=protocol.VERSION, pid=os.getpid(), ort_version=ort.__version__)
+    ort = trial.begin(link, request["trial"]["applied"], request["trial"]["providers"])
     soak = SoakedSession(ort, request, link)
     soak.load()
     link.phase = "running"
     link.send("loaded", load_ns=soak.session.load_ns)
+    follow(link, lambda command: soak.turn(command["calls"], command["starts_ns"]))
+    link.send("soak-done", ort_version=ort.__version__, **soak.finish())
+
+
+def follow(link: Link, turn: Callable[[Dict[str, Any]], Dict[str, Any]]) -> None:
+    """Run the requested turns, asleep between them, and send the memory after each."""
     command = link.next_command()
     while command["do"] != "finish":
         if command["do"] != "soak":
             raise Stop("protocol", "unknown command %r" % command["do"])
-        link.send("soak-point", **soak.turn(command["calls"], command["starts_ns"]))
+        link.send("soak-point", **turn(command))
         command = link.next_command()
     link.phase = "reporting"
-    link.send("soak-done", ort_version=ort.__version__, **soak.finish())
 
 
 class MemoryLevel:

@@ -19,7 +19,7 @@ from ortune.engines.bisection.observing import ValueObserver
 from ortune.errors import Interrupted, OrtuneError
 from ortune.graph.failing_nodes import NamedNode, sources_by_name
 from ortune.graph.mapping import originals
-from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel
 from ortune.graph.nodes import with_operator
 from ortune.inputs import feed_files
 from ortune.measuring.executor import Executor
@@ -54,7 +54,7 @@ def first_decisive(
     if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
         return None
     try:
-        on = BisectedSide(name="B", resolved=side, model=_model(side), feed=feed)
+        on = BisectedSide(name="B", resolved=side, model=side.opened(), feed=feed)
         off = replace(on, name="A").as_file()
         folder.mkdir(parents=True)
         optimised = on.as_optimised(folder, custom_ops, executor.limits)
@@ -88,7 +88,7 @@ def first_not_finite(
         The node and its weight; None if every value is finite, or the values cannot be observed.
     """
     try:
-        running = BisectedSide(name="A", resolved=side, model=_model(side), feed=feed).as_file()
+        running = BisectedSide(name="A", resolved=side, model=side.opened(), feed=feed).as_file()
         folder.mkdir(parents=True)
         values = ValueObserver(executor, folder / "values", line).observe(running, side.label)
     except Interrupted:
@@ -123,7 +123,7 @@ def clipped_activations(
     if not wanted:
         return ()
     try:
-        running = BisectedSide(name="A", resolved=side, model=_model(side), feed=feed).as_file()
+        running = BisectedSide(name="A", resolved=side, model=side.opened(), feed=feed).as_file()
         folder.mkdir(parents=True)
         values = ValueObserver(executor, folder / "values", line).observe(running, side.label, wanted)
     except Interrupted:
@@ -157,7 +157,7 @@ def made_from(
     Returns:
         The names of nodes in the model. If the optimised graph cannot be saved, they are derived from the node's name.
     """
-    model = _model(side)
+    model = side.opened()
     try:
         folder.mkdir(parents=True)
         running = BisectedSide(
@@ -169,10 +169,6 @@ def made_from(
     except OrtuneError:  # it may fail to load there: that is what is asked about
         made = ()
     return made or sources_by_name(model.ir, node)
-
-
-def _model(side: ResolvedSide) -> OpenModel:
-    return side.model if side.runs == side.model.path else open_model(side.runs)
 
 
 def _joined(model: OpenModel) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ortune.engines.locks.snapshot.optimised import graph_snapshot, saved_graph
 from ortune.engines.locks.snapshot.structure import operators
 from ortune.errors import ModelError, UsageError
 from ortune.graph.model.graphs import graphs
-from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel
 from ortune.graph.outputs import random_ops
 from ortune.inputs import workload
 from ortune.measuring import failures, feeding
@@ -88,7 +88,7 @@ def take_snapshot(
     Raises:
         OrtuneError: The model does not load or cannot be fed.
     """
-    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    model = side.opened()
     work = workload.propose(
         model.ir,
         shapes=inputs.shapes,

@@ -16,9 +16,10 @@ import onnx_ir as ir
 from ortune.engines.ort_format.regions import put_back, rest_of, with_types
 from ortune.graph.model.graphs import subgraphs
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.graph.model.operators import STANDARD
+from ortune.graph.model.operators import STANDARD, dotted
 from ortune.graph.model.save import save_model
 from ortune.graph.ort_files import KEPT_FOR
+from ortune.printable import amount
 from ortune.records import AwareFile
 from ortune.rewrites import Tool, repair_saved, stamp_model
 
@@ -83,7 +84,7 @@ def aware_model(
     tool("optimize", folder / "rest.onnx", optimised, {"level": level, "platform": platform})
     after = open_model(optimised).ir
     if _operators(after) == _operators(rest):
-        which = "1 node that is" if record.n_rest == 1 else f"{record.n_rest} nodes that are"
+        which = amount(record.n_rest, "node that is", "nodes that are")
         return None, _refused(record, f"level {level} does not change the {which} on the CPU")
     # Names with a dot have a domain other than ONNX's: fused nodes, as opposed to moved or folded ones.
     own = Counter({name: n for name, n in _operators(after).items() if "." in name})
@@ -106,4 +107,4 @@ def _refused(record: AwareFile, why: str) -> AwareFile:
 
 
 def _operators(model: ir.Model) -> Counter[str]:
-    return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.graph)
+    return Counter(dotted(n.domain, n.op_type) for n in model.graph)

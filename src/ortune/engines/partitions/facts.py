@@ -85,9 +85,9 @@ class NodeFacts:
         """Return the shape of an input, with None for each dynamic size; () if the rank is unknown."""
         return self.values.sizes(self.value(place)) or ()
 
-    def output_shape(self, place: int = 0) -> tuple[int | None, ...]:
-        """Return the shape of an output, with None for each dynamic size; () if the rank is unknown."""
-        return self.values.sizes(self.node.outputs[place]) or ()
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Return the shape of the first output, with None for each dynamic size; () if the rank is unknown."""
+        return self.values.sizes(self.node.outputs[0]) or ()
 
     def rank(self, place: int) -> int | None:
         """Return the number of dimensions of an input; None if unknown."""
@@ -163,12 +163,10 @@ class NodeFacts:
         own = self.text(name, default)
         return None if own in allowed else reason("attribute", f"{name}={own}")
 
-    def integer_is(self, name: str, default: int, wanted: int | None = None) -> NodeReason | None:
-        """Check that an integer attribute has the wanted value, or its default if ``wanted`` is None."""
-        own = self.integer(name, default)
-        return (
-            None if own == (default if wanted is None else wanted) else reason("attribute", f"{name}={own}")
-        )
+    def integer_is(self, name: str, wanted: int) -> NodeReason | None:
+        """Check that an integer attribute, which is 0 by default, has the wanted value."""
+        own = self.integer(name, 0)
+        return None if own == wanted else reason("attribute", f"{name}={own}")
 
     def integers_are(self, name: str, wanted: int) -> NodeReason | None:
         """Check that all integers of an attribute are equal to ``wanted``."""

@@ -76,7 +76,7 @@ def _pool(node: NodeFacts) -> Check:
     kernel = node.integers("kernel_shape")
     yield reason("attribute", f"kernel_shape={kernel}") if kernel == [1, 1] else None
     if node.node.op_type == "AveragePool":
-        yield node.integer_is("count_include_pad", 0, int(node.quantized))
+        yield node.integer_is("count_include_pad", int(node.quantized))
 
 
 def _softmax(node: NodeFacts) -> Check:

@@ -14,6 +14,7 @@ from ortune import monotonic
 from ortune.engines.profiling import peak_models
 from ortune.engines.profiling.stored_peaks import is_postponed, keep_peak, load_peak, postpone
 from ortune.errors import Interrupted, MeasurementError
+from ortune.printable import amount
 from ortune.records import Applied, Host, MachinePeak, Record, Runtime, messages
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
@@ -167,7 +168,7 @@ def _taken_now(machine: Machine, most: float) -> float:
 def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> MeasurementError:
     """Postpone the measurement to a quiet moment, and return the error for a busy machine."""
     postpone(store_folder)
-    cpus = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
+    cpus = amount(host.effective_cpus, "CPU")
     return MeasurementError(
         f"other programs used {taken_cpus:.1f} of {cpus}",
         do="it is measured at the next quiet moment (--wait-quiet 10m waits for one)",

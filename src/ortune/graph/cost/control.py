@@ -12,7 +12,7 @@ from ortune.graph.cost.call import MOST_WORK, Uncounted
 from ortune.graph.cost.growth import LoopGrowth
 from ortune.graph.cost.known import Counter
 from ortune.graph.model.graphs import name_of, op_set, own_name, subgraphs
-from ortune.graph.model.operators import STANDARD
+from ortune.graph.model.operators import STANDARD, dotted
 from ortune.records import NodeCost
 
 _ENDLESS = 1 << 31
@@ -29,7 +29,7 @@ def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
     kind = _KINDS.get(node.op_type) if node.domain in STANDARD else None
     try:
         if kind is None:
-            raise Uncounted(f"no formula for {node.domain + '.' if node.domain else ''}{node.op_type}")
+            raise Uncounted(f"no formula for {dotted(node.domain, node.op_type)}")
         note, inner = kind(counter, node, below)
     except Uncounted as reason:
         for value in node.outputs:

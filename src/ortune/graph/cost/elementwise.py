@@ -20,9 +20,9 @@ def each_input(operations: int, per_output: int = 0) -> Formula:
     return work(lambda call: operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
 
 
-def biased(name: str, bias: int) -> Formula:
-    """Return the formula of the activation ``name`` after an optional bias, which is the input at index ``bias``."""
-    return work(lambda call: (PER_ELEMENT[name] + call.has(bias)) * call.n_out())
+def biased(name: str) -> Formula:
+    """Return the formula of the activation ``name`` after an optional bias, which is the input at index 1."""
+    return work(lambda call: (PER_ELEMENT[name] + call.has(1)) * call.n_out())
 
 
 def _gelu(call: Call) -> int:
@@ -146,8 +146,8 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     },
     "com.microsoft": {
         **{name: per_element(PER_ELEMENT[name]) for name in ("Gelu", "QuickGelu")},
-        "FastGelu": biased("FastGelu", 1),
-        "BiasGelu": biased("Gelu", 1),
+        "FastGelu": biased("FastGelu"),
+        "BiasGelu": biased("Gelu"),
         # A bias, then the product of one half with the Gelu of the other.
         "BiasSplitGelu": each_input(1, PER_ELEMENT["Gelu"] + 1),
         "BiasAdd": per_element(2),

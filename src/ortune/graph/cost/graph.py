@@ -18,6 +18,7 @@ from ortune.graph.cost.known import Counter
 from ortune.graph.cost.registry import formula_of
 from ortune.graph.evaluation import Array, evaluate
 from ortune.graph.model.graphs import name_of, op_set, own_name, subgraphs, type_text
+from ortune.graph.model.operators import dotted
 from ortune.graph.randomness import is_random
 from ortune.graph.shapes import single_nodes as shapes
 from ortune.graph.shapes import types
@@ -217,8 +218,7 @@ class GraphCounter(Counter):
         formula = formula_of(plain.domain, plain.op_type)
         try:
             if formula is None:
-                full = f"{plain.domain}.{plain.op_type}" if plain.domain else plain.op_type
-                raise Uncounted(f"no formula for {full}")
+                raise Uncounted(f"no formula for {dotted(plain.domain, plain.op_type)}")
             count = formula(call)
             read, weights, written, loose = self._bytes(call, count)
             if max(count.flops, read, written) > MOST_WORK:

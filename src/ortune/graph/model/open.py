@@ -19,6 +19,7 @@ from ortune.graph.model.extent import require_bounded
 from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import graphs, mark_never_fed, mark_shared_names, nodes, parameters, tensors
 from ortune.graph.model.onnx_file import read_onnx
+from ortune.graph.model.operators import dotted
 from ortune.graph.model.ort_file import is_ort, read_ort
 from ortune.graph.model.tensors import FileTensor, WeightFile, WeightFiles
 from ortune.records import ModelInfo, ModelRef
@@ -99,7 +100,7 @@ class OpenModel:
     @cached_property
     def op_counts(self) -> Counter[str]:
         """Number of nodes in all graphs, by operator ("Conv", "com.microsoft.FusedConv")."""
-        return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(self.ir))
+        return Counter(dotted(n.domain, n.op_type) for n in nodes(self.ir))
 
 
 @without_collection()

@@ -39,3 +39,8 @@ def _schemas() -> dict[tuple[str, str], dict[str, int]]:
             for word in words.split():
                 attributes.setdefault(word, 0)
     return schemas
+
+
+def dotted(domain: str, op_type: str) -> str:
+    """Return an operator's name with its domain, if there is one: "Conv", "com.microsoft.FusedConv"."""
+    return f"{domain}.{op_type}" if domain else op_type

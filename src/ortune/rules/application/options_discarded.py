@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rules._recordings import frames_of, stack
 from ortune.rules.facts import Facts
@@ -32,7 +33,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not sessions:
         return
     asked = [session for session in sessions if session.options is not None]
-    many = "1 session" if len(sessions) == 1 else f"{len(sessions)} sessions"
+    many = amount(len(sessions), "session")
     yield Finding(
         code=CODE,
         what=f"{_VARIABLE}=1 discards all settings of {many}",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.printable import amount
 from ortune.records import Finding, RecordedSession
 from ortune.rules._recordings import frames_of, model_name, place, stack
 from ortune.rules.facts import Facts
@@ -34,9 +35,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         frames = frames_of(recording, sessions[0])
         children = {session.process for session in sessions}
         calls, threads = sum(session.n_calls for session in sessions), sessions[0].inherited_threads
-        processes = (
-            "1 forked process calls" if len(children) == 1 else f"{len(children)} forked processes call"
-        )
+        processes = amount(len(children), "forked process calls", "forked processes call")
         yield Finding(
             code=CODE,
             what=(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rules._recordings import frames_of, group_equal, place, stack
 from ortune.rules._words import percent
@@ -31,7 +32,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     for group in (few for every in group_equal(recording) for few in every.for_few_calls()):
         frames = frames_of(recording, group.sessions[-1])
         share = min(1.0, group.creation_ns / max(recording.elapsed_ns, 1))
-        calls = "1 call" if group.n_calls == 1 else f"{group.n_calls} calls"
+        calls = amount(group.n_calls, "call")
         yield Finding(
             code=CODE,
             what=(

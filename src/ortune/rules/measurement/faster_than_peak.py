@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.printable import first_of
 from ortune.records import Finding
 from ortune.rules._words import NAMED, called, place
 from ortune.rules.facts import Facts
@@ -25,11 +26,10 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if nodes of the profiled run are faster than the measured peak allows."""
     below = below_floor(facts.nodes())
     if below:
-        names = ", ".join(called(node) for node in below[:NAMED])
-        more = f" and {len(below) - NAMED} more" if len(below) > NAMED else ""
+        names = first_of([called(node) for node in below], NAMED)
         yield Finding(
             code=CODE,
-            what=f"nodes faster than the measured peak allows are excluded from the headroom: {names}{more}",
+            what=f"nodes faster than the measured peak allows are excluded from the headroom: {names}",
             where=place(below),
             fix="measure the peak again: ortune doctor",
         )

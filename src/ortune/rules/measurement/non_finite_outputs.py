@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ortune.printable import amount
 from ortune.records import NOT_FINITE, ExactCheck, Finding, GraphNode, NotFinite
 from ortune.rules._words import UNWRITTEN
 from ortune.rules.facts import Facts
@@ -36,10 +37,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not nonfinite:
         return
     first, more = nonfinite[0], len(nonfinite) - 1
-    others = f" and in {more} more output{'s' if more > 1 else ''}" if more else ""
+    others = f" and in {amount(more, 'more output')}" if more else ""
     of = "all" if first.nonfinite_reference == first.n_elements else f"{first.nonfinite_reference} of"
     elements = "element" if first.n_elements == 1 else "elements"
-    source, fed = facts.not_finite, facts.not_finite_input
+    source = facts.not_finite
+    fed = facts.not_finite_input
+    if source is not None and source.input:
+        fed = source.input, source.input_n_nan, source.input_n_inf
     unwritten = facts.level_check is not None and facts.level_check.unwritten
     invented = facts.work is not None and not facts.work.inputs_path
     yield Finding(
@@ -47,11 +51,11 @@ def find(facts: Facts) -> Iterator[Finding]:
         severity="error",
         what=f"outputs are not finite: {first.name!r} is NaN or infinite in {of} {first.n_elements} {elements}{others}"
         f"{_origin(source)}{_input_clause(fed)}",
-        where=(fed[0],) if fed is not None else _places(source),
+        where=(*_places(source), *(fed[:1] if fed is not None else ())),
         evidence=", ".join(output.name for output in nonfinite),
         fix=UNWRITTEN
         if unwritten
-        else _replace(fed[0])
+        else f"replace the NaN and infinite elements of input {fed[0]!r}, or pass other inputs"
         if fed is not None
         else _fix(source, invented=invented),
     )
@@ -74,20 +78,18 @@ def _places(source: NotFinite | None) -> tuple[str, ...]:
     if source is None:
         return ()
     nan = source.nan_node.name if source.nan_node is not None else ""
-    return tuple(name for name in (source.node.name, nan, source.weight, source.input) if name)
+    return tuple(name for name in (source.node.name, nan, source.weight) if name)
 
 
 def _origin(source: NotFinite | None) -> str:
-    """Format the node and the weight or input from which non-finite values come; "" if unknown."""
+    """Format the node and the weight from which non-finite values come; "" if unknown."""
     if source is None:
         return ""
     text = f", from {_node(source.node)} on"
     if source.infinity or source.nan_node is not None:
         nan = f", and {_node(source.nan_node)} turns it into NaN" if source.nan_node is not None else ""
         text = f"; {_node(source.node)} {_infinity(source)}{nan}"
-    if source.input:
-        return f"{text}{_input_clause((source.input, source.input_n_nan, source.input_n_inf))}"
-    if not source.weight:
+    if source.input or not source.weight:
         return text
     values = "NaN" if source.weight_n_nan else "an infinity" if source.weight_n_inf == 1 else "infinities"
     return f"{text}; weight {source.weight!r} ({source.weight_type}) holds {values}"
@@ -98,7 +100,7 @@ def _input_clause(fed: tuple[str, int, int] | None) -> str:
     if fed is None:
         return ""
     name, n_nan, n_inf = fed
-    infinite = f"{n_inf} {'infinity' if n_inf == 1 else 'infinities'}"
+    infinite = amount(n_inf, "infinity", "infinities")
     parts = [*([f"{n_nan} NaN"] if n_nan else []), *([infinite] if n_inf else [])]
     return f"; input {name!r} holds {' and '.join(parts)}"
 
@@ -118,8 +120,6 @@ def _infinity(source: NotFinite) -> str:
 
 def _fix(source: NotFinite | None, *, invented: bool) -> str:
     """Return the text of the fix; real inputs come first if synthetic ones, such as an empty mask, may be the cause."""
-    if source is not None and source.input:
-        return _replace(source.input)
     mend, real = _mend(source), "pass real inputs with --inputs PATH"
     if not invented:
         return mend
@@ -129,10 +129,6 @@ def _fix(source: NotFinite | None, *, invented: bool) -> str:
     if source is None or (stored and (source.weight_n_nan or source.node.operator not in _NORMALISING)):
         return f"{mend}, or {real}"
     return f"{real}; if outputs are still not finite, {mend}"
-
-
-def _replace(name: str) -> str:
-    return f"replace the NaN and infinite elements of input {name!r}, or pass other inputs"
 
 
 def _mend(source: NotFinite | None) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.printable import amount
 from ortune.records import DEFAULT_WRONG, FLOAT64, Finding, LevelCheck, Plan
 from ortune.rules._words import UNWRITTEN
 from ortune.rules.facts import Facts
@@ -38,7 +39,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     )
     apart = f"relative L2 error {check.outputs.relative_l2:.2g}"
     if (n := check.outputs.nonfinite_candidate) and not check.outputs.nonfinite_reference:
-        apart, moved = f"{n} {'element is' if n == 1 else 'elements are'} NaN or infinite", ""
+        apart, moved = f"{amount(n, 'element is', 'elements are')} NaN or infinite", ""
     compared = "the model in float64" if check.reference == FLOAT64 else f"level {check.reference}"
     yield Finding(
         code=CODE,

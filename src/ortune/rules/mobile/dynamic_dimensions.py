@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.catalogue.providers import NNAPI, XNNPACK
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rules._fixes import fixable
 from ortune.rules._mobile import partition_of
 from ortune.rules._providers import open_inputs
-from ortune.rules._words import listed, plural
+from ortune.rules._words import listed
 from ortune.rules.facts import Facts
 
 CODE = "MOB001"
@@ -55,7 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
         finding = Finding(
             code=CODE,
-            what=f"{len(names)} {plural(len(names), 'input')} {'has' if len(names) == 1 else 'have'} dynamic "
+            what=f"{amount(len(names), 'input')} {'has' if len(names) == 1 else 'have'} dynamic "
             f"dimensions, so {so}: {listed(names)}",
             where=names,
             fix="fix the dimensions with the rewrite fixed-dimensions",

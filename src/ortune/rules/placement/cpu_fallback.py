@@ -18,9 +18,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ortune.catalogue.providers import ON_CPU, short_name
+from ortune.printable import amount
 from ortune.records import Finding, ProfiledNode
 from ortune.rules._gpu_commands import GpuCommands
-from ortune.rules._words import listed, place, plural
+from ortune.rules._words import listed, place
 from ortune.rules.facts import Facts
 
 CODE = "PLC005"
@@ -47,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         )
         yield Finding(
             code=CODE,
-            what=f"{len(islands)} {plural(len(islands), 'node')} on the CPU between nodes on {names}: "
+            what=f"{amount(len(islands), 'node')} on the CPU between nodes on {names}: "
             f"{listed(f'{n} {op}' for op, n in kinds.most_common())}",
             where=place(islands),
             evidence=_copies_of(copies),
@@ -67,8 +68,8 @@ def _copies_of(copies: Sequence[ProfiledNode]) -> str:
         for unit, size in (("MB", 1e6), ("kB", 1e3), ("bytes", 1))
         if n_bytes >= size or size == 1
     )
-    amount = f" ({n_bytes / size:.3g} {unit})" if n_bytes else ""
-    return f"with {count} {'copy' if count == 1 else 'copies'} between devices{amount}"
+    moved = f" ({n_bytes / size:.3g} {unit})" if n_bytes else ""
+    return f"with {amount(count, 'copy', 'copies')} between devices{moved}"
 
 
 def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:

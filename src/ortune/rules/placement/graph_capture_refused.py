@@ -21,9 +21,10 @@ from ortune.catalogue.named import WEB_GRAPH_CAPTURE as CAPTURE
 from ortune.catalogue.providers import ON_CPU
 from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.model.open import OpenModel
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rules._providers import open_inputs
-from ortune.rules._words import listed, name_of, place, plural
+from ortune.rules._words import listed, name_of, place
 from ortune.rules.facts import Facts
 
 CODE = "PLC004"
@@ -65,9 +66,7 @@ def obstacles(facts: Facts) -> list[str]:
     control, open_, on_cpu = _control_flow(facts.model), open_inputs(facts), _on_the_cpu(facts)
     parts = [f"the model has control flow ({listed(control)})"] if control else []
     parts += [f"the model has dynamic dimensions ({listed(open_)})"] if open_ else []
-    parts += (
-        [f"{len(on_cpu)} {plural(len(on_cpu), 'node')} ran on the CPU ({listed(on_cpu)})"] if on_cpu else []
-    )
+    parts += [f"{amount(len(on_cpu), 'node')} ran on the CPU ({listed(on_cpu)})"] if on_cpu else []
     return [*parts, *([f"{_callers(facts)} threads call one session"] if _callers(facts) > 1 else [])]
 
 

@@ -21,8 +21,9 @@ from ortune.catalogue.named import SET_DENORMAL_AS_ZERO
 from ortune.catalogue.providers import CPU
 from ortune.graph.model.graphs import parameters
 from ortune.graph.model.tensors import pieces
+from ortune.printable import amount
 from ortune.records import Finding, Plan
-from ortune.rules._words import listed, percent, plural
+from ortune.rules._words import listed, percent
 from ortune.rules.facts import Facts
 
 CODE = "PRC005"
@@ -67,7 +68,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if denormal:
         yield Finding(
             code=CODE,
-            what=f"{len(denormal)} {plural(len(denormal), 'weight')} {'contains' if len(denormal) == 1 else 'contain'} "
+            what=f"{amount(len(denormal), 'weight')} {'contains' if len(denormal) == 1 else 'contain'} "
             f"denormal numbers, up to {percent(max(denormal.values()))} of a tensor: {listed(denormal)}",
             where=tuple(denormal),
             plan=Plan(settings={SET_DENORMAL_AS_ZERO.name: True}),

@@ -20,8 +20,9 @@ from ortune.graph.attributes import cast_to
 from ortune.graph.constants import constant_tensor
 from ortune.graph.model.graphs import graphs, type_name
 from ortune.graph.nodes import is_op
+from ortune.printable import amount
 from ortune.records import Finding
-from ortune.rules._words import are, plural
+from ortune.rules._words import are
 from ortune.rules.facts import Facts
 
 CODE = "PRC001"
@@ -45,7 +46,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             severity="note",
-            what=f"{len(weights)} {plural(len(weights), 'weight')} {are(len(weights))} stored in {dtype} and cast to "
+            what=f"{amount(len(weights), 'weight')} {are(len(weights))} stored in {dtype} and cast to "
             "float32 before use, which saves disk space but no memory",
             where=tuple(weights),
             fix="use weights that stay quantized, as ortune quantize writes them, to save memory too",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rules._words import listed
 from ortune.rules.facts import Facts
@@ -27,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not facts.clipped:
         return
     worst, names = facts.clipped[0], [activation.name for activation in facts.clipped]
-    activations = "1 activation exceeds its" if len(names) == 1 else f"{len(names)} activations exceed their"
+    activations = amount(len(names), "activation exceeds its", "activations exceed their")
     real = facts.work is not None and bool(facts.work.inputs_path)
     yield Finding(
         code=CODE,

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from ortune.graph.constants import constant_tensor
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import input_of, source_of
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rules._words import are, listed
 from ortune.rules.facts import Facts
@@ -59,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             cut[value.name or ""] = n_cut, numbers.size
     if cut:
         n_cut, size = next(iter(cut.values()))
-        n_biases = "1 bias is" if len(cut) == 1 else f"{len(cut)} biases are"
+        n_biases = amount(len(cut), "bias is", "biases are")
         yield Finding(
             code=CODE,
             severity="error",

@@ -8,8 +8,9 @@ from pathlib import PurePath
 from typing import Any
 
 from ortune.records import Envelope
-from ortune.show.document import Block, Document, Head, Line, Section, Table, filled, title_of
+from ortune.show.document import Block, Document, Head, Line, Section, Table, filled, first_lines, title_of
 from ortune.show.html import frame, svg
+from ortune.show.machine_words import origin
 from ortune.show.stored_kind import stored_kind
 
 PRODUCTS = {
@@ -42,17 +43,16 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
     """
     head = document.head or Head()
     blocks = document.filled(whole=True)
-    answers = _answers(blocks)
+    answers = first_lines(blocks)
     subject = document.title.partition(": ")[2] or _model(envelope)
     answer = _answer(answers, verb, envelope) or subject or document.title
     product = PRODUCTS.get(verb, verb)
-    host = envelope.host if envelope else None
     session: str = getattr(envelope.result, "session", "") if envelope else ""
     return frame.page(
         "document.html.j2",
         product=product,
         subject=subject,
-        origin=head.origin or (f"on {host.cpu}" if host and host.cpu else ""),
+        origin=head.origin or origin(envelope.host if envelope else None, ""),
         title=f"{head.large} {head.unit}".strip() or product,
         basis=head.basis or ("Nothing was timed." if verb in UNTIMED else BASIS),
         ortune=envelope.ortune if envelope else "",
@@ -94,16 +94,6 @@ def _model(envelope: Envelope[Any] | None) -> str:
     """Return the model's file name; for a file of a git revision, the whole path with the revision after "@"."""
     path = envelope.model.path if envelope is not None and envelope.model is not None else ""
     return path if "@" in path else PurePath(path).name
-
-
-def _answers(blocks: Sequence[Block]) -> list[Line]:
-    """Return the lines with which the document begins."""
-    lines = []
-    for block in blocks:
-        if not isinstance(block, Line):
-            break
-        lines.append(block)
-    return lines
 
 
 def _sections(blocks: Sequence[Block], model: str) -> list[Section]:

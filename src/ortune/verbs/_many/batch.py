@@ -19,7 +19,7 @@ from ortune.verbs._many.best import Prices
 from ortune.verbs._many.best import parse as parse_prices
 from ortune.verbs._shared.hosts import HostOption, address, labels
 from ortune.verbs._shared.hosts import parse as parse_hosts
-from ortune.verbs._shared.model_files import found, names_several
+from ortune.verbs._shared.model_files import MODEL_SUFFIXES, found, names_several
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, option_fields, words, written
 
@@ -29,7 +29,6 @@ HOST, ON = "host", "on"
 """Options that name machines; the command runs on each machine."""
 OF_ALL = ("report", "export", "resume", "budget_each", "price", EACH, HOST)
 """Options that apply to all models together and are not passed to the run of a single model."""
-MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 Item = tuple[str, str]
 """One run: a model and the name of the host that runs it; "" for this machine."""
 Configure = Callable[[dict[str, Any]], Configured | None]

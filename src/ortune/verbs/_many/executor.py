@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -97,16 +97,9 @@ class Jobs(Protocol):
         ...
 
 
-class JobExecutor(Protocol):
-    """Runs jobs, and yields each job with its document or error, in any order."""
-
-    def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Yield each job with its document or error.
-
-        Raises:
-            KeyboardInterrupt: The user stopped the command immediately; the result of the running job is lost.
-        """
-        ...
+JobExecutor = Callable[[Jobs, Watcher], Iterator[Done]]
+"""Runs jobs, and yields each with its document or error, in any order; raises KeyboardInterrupt if the user stopped the
+command immediately."""
 
 
 def here(jobs: Jobs, watcher: Watcher) -> Iterator[Done]:

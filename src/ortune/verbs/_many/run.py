@@ -16,7 +16,7 @@ from ortune.assigned_host import HostLost
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, StoreError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, ManyResult, ModelRow, schema_of
+from ortune.records import Envelope, ManyResult, ModelRow, schema_of
 from ortune.show.verb_modules import MANY, module_of
 from ortune.step import Step
 from ortune.targets.machine import Machine
@@ -27,7 +27,7 @@ from ortune.verbs._many.executor import Done, Job, JobExecutor, here
 from ortune.verbs._many.fleet import Fleet
 from ortune.verbs._many.journal import Begun, Journal, state
 from ortune.verbs._shared import exports
-from ortune.verbs._shared.attempt import result_or_error
+from ortune.verbs._shared.attempt import error_info, result_or_error
 from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path
 from ortune.verbs._shared.watching import with_words
@@ -280,7 +280,7 @@ class _Run:
         if not self.stopped:
             reason = MeasurementError(many_words.NO_TIME, code="budget")
         return ModelRow(
-            path=item[0], host=item[1], status="missing", error=_error(reason), exit_code=reason.exit_code
+            path=item[0], host=item[1], status="missing", error=error_info(reason), exit_code=reason.exit_code
         )
 
 
@@ -318,10 +318,6 @@ def _write_page(envelope: Envelope[Any], place: Path) -> None:
     write_page(envelope, place, None)
 
 
-def _error(error: OrtuneError) -> ErrorInfo:
-    return ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-
-
 def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
     """Return the row and the document of a model that failed or was interrupted."""
     if job.host and error.where.startswith("--runtime"):
@@ -333,7 +329,7 @@ def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
         ortune=__version__,
         status="interrupted" if stopped else "error",
         verdict=verdict,
-        error=_error(error),
+        error=error_info(error),
         configured=job.configured,
     )
     row = ModelRow(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ortune.durations import in_words
-from ortune.printable import visible
+from ortune.printable import amount, visible
 from ortune.records import BestHost, Envelope, Host, ManyResult, ModelRow, RowFigure, RowUnit
 from ortune.show.answer_commands import lines, report_line
 from ortune.show.document import Cell, Code, Column, Document, Head, Line, Pairs, Table, Tone, stopped, table
-from ortune.show.headline import PROVEN, count
+from ortune.show.headline import PROVEN
 from ortune.show.numbers import change, duration, memory, percent, shorten_end, significant, span
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs._many.best import COST, RATE
@@ -31,9 +31,9 @@ LONGEST = 120
 def models(n_models: int, n_hosts: int, *, kinds: bool) -> str:
     """Return the number of models, and of hosts or kinds of host, as text."""
     if not n_hosts:
-        return count(n_models, "model")
-    hosts = f"{count(n_hosts, 'kind')} of host" if kinds else count(n_hosts, "host")
-    return f"{count(n_models, 'model')} on {hosts}"
+        return amount(n_models, "model")
+    hosts = f"{amount(n_hosts, 'kind')} of host" if kinds else amount(n_hosts, "host")
+    return f"{amount(n_models, 'model')} on {hosts}"
 
 
 def plan(what: str, n_missing: int, n_all: int, total_s: float | None, each_s: float | None) -> str:
@@ -71,7 +71,7 @@ def label(number: int, n_models: int, model: str, host: str = "") -> str:
 
 def machine(host: Host) -> str:
     """Return the processor and the number of CPUs of a machine as text."""
-    return f"{visible(host.cpu)}, {count(host.effective_cpus, 'CPU')}"
+    return f"{visible(host.cpu)}, {amount(host.effective_cpus, 'CPU')}"
 
 
 def builds(names: Sequence[str]) -> str:
@@ -83,15 +83,15 @@ def fleet(done: int, total: int, running: Sequence[tuple[str, str]]) -> str:
     """Return the progress line: the number of finished runs, and the running models with their hosts."""
     shown = [f"{what} ({where})" for what, where in running[:SHOWN]]
     more = [f"{len(running) - SHOWN} more"] if len(running) > SHOWN else []
-    return f"{done} of {count(total, 'run')} done; running: {', '.join([*shown, *more]) or 'nothing'}"
+    return f"{done} of {amount(total, 'run')} done; running: {', '.join([*shown, *more]) or 'nothing'}"
 
 
 def joined(version: str, n_hosts: int, kinds: Sequence[str], dashboard: str) -> str:
     """Return a sentence on the joined cluster, its dashboard and its usage statistics."""
-    of = f" of {count(len(kinds), 'kind')}: {', '.join(kinds)}" if len(kinds) > 1 else ""
+    of = f" of {amount(len(kinds), 'kind')}: {', '.join(kinds)}" if len(kinds) > 1 else ""
     shown = f"its dashboard is at {visible(dashboard)}" if dashboard else "it has no dashboard"
     return (
-        f"joined a Ray {version} cluster with {count(n_hosts, 'host')}{of}; {shown}; "
+        f"joined a Ray {version} cluster with {amount(n_hosts, 'host')}{of}; {shown}; "
         "whether Ray sends usage statistics is set where the cluster was started"
     )
 
@@ -133,7 +133,7 @@ def no_host_left(kind: str) -> str:
 
 def lost_with(n_hosts: int) -> str:
     """Return a sentence that says that several hosts were lost while a model ran."""
-    return f"{count(n_hosts, 'host')} were lost while this model ran"
+    return f"{amount(n_hosts, 'host')} were lost while this model ran"
 
 
 def set_aside(host: str, reason: str) -> str:

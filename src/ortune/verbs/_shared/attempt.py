@@ -1,4 +1,4 @@
-"""Runs an action on one of several models; an error becomes the model's result, so that other models continue."""
+"""Errors as results: of one of several models, so that the others continue, and in documents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ortune.errors import OrtuneError, internal
+from ortune.records import ErrorInfo
 
 T = TypeVar("T")
 
@@ -27,3 +28,8 @@ def result_or_error(action: Callable[[], T], say: Callable[[str], None]) -> T | 
             for part in traceback.format_exception(error):
                 say(part.rstrip())
         return internal(error)
+
+
+def error_info(error: OrtuneError) -> ErrorInfo:
+    """Return an error as documents contain it."""
+    return ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)

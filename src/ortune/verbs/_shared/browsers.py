@@ -10,7 +10,7 @@ from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
 from ortune.objectives import OF_MEMORY, Objective
 from ortune.verbs._shared.groups import BrowserOptions
-from ortune.verbs._shared.spelling import RUN, Option, option_fields
+from ortune.verbs._shared.spelling import RUN, Option, given_flags
 
 OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
 UNKNOWN_THERE = (*OF_MEMORY, "cpu", "cold-start", "first-result")
@@ -68,13 +68,8 @@ class RemoteBrowser(Listening):
         from ortune.catalogue.providers import of_target
 
         if not self.serve:
-            for option in option_fields(RemoteBrowser):
-                if (
-                    option.name in OF_THE_ADDRESS
-                    and isinstance(option.spelling, Option)
-                    and option.given(self)
-                ):
-                    flag = option.spelling.flag
+            for name, flag in given_flags(self).items():
+                if name in OF_THE_ADDRESS:
                     raise UsageError(
                         "needs --serve (a browser on another device)", where=flag, do="add --serve"
                     )

@@ -18,6 +18,7 @@ from ortune.engines.racing import pasted
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError, UsageError
 from ortune.records import Delivery, Envelope, ErrorInfo, Plan, ShippedAnswer
+from ortune.verbs._shared.attempt import error_info
 from ortune.verbs._shared.tuned_words import bundle_later
 from ortune.verbs.tune.result import TuneResult
 
@@ -68,7 +69,7 @@ def with_bundle(
         )
     except OrtuneError as error:
         do = "; ".join(part for part in (error.do, _later(run, again)) if part)
-        return _lacking(envelope, ErrorInfo(code=error.code, what=error.what, where=error.where, do=do))
+        return _lacking(envelope, msgspec.structs.replace(error_info(error), do=do))
     report, info = path / "report.html", bundle_format.read(path)
     lacking: ErrorInfo | None = None
     if info.plain_model:

@@ -35,8 +35,6 @@ OF_COMMANDS = OF_MODELS | {
 }  # fmt: skip
 """Options that a command's table can set."""
 PATHS = frozenset({"inputs", "data"})
-LOOSENING = frozenset({"tolerance", "metric", "threshold", "undecided", "fail_on", "ignore", "select"})
-"""Options that change which outputs count as correct or which results pass."""
 NAMES = ("ortune.toml", "pyproject.toml")
 
 

@@ -1,7 +1,9 @@
-"""Sentences on the load of calls that start at given times."""
+"""The load of a measurement in words, and sentences on calls that start at given times."""
 
 from __future__ import annotations
 
+from ortune.printable import amount
+from ortune.records import Workload
 from ortune.show.numbers import duration
 from ortune.verbs._shared.load_figures import LoadFigures
 
@@ -37,3 +39,12 @@ def rows(load: LoadFigures, callers: str = "the callers") -> list[tuple[str, str
         ("offered load", f"{100 * load.offered_share:.0f} %", f"of what {callers} can serve"),
         ("generator", f"{100 * load.own_cpu_share:.1f} %", "of one CPU"),
     ]
+
+
+def load_words(work: Workload, arrival: str = "") -> str:
+    """Return the load in words: "one caller, back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
+    apart = arrival or (f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back")
+    if work.callers * work.sessions == 1:
+        return f"one caller, {apart}"
+    on = f" on each of {work.sessions} sessions" if work.sessions > 1 else ""
+    return f"{amount(work.callers, 'caller')}{on}, {apart}"

@@ -13,6 +13,7 @@ from ortune.errors import UsageError
 SUFFIXES = (".onnx", ".ort")
 """Suffixes of the files that are models in a folder."""
 BUNDLE = ".ortune"
+MODEL_SUFFIXES = (*SUFFIXES, BUNDLE)
 _PATTERN = "*?["
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ortune.records import Workload
-from ortune.verbs.bench.words import load_words
+from ortune.verbs._shared.load_words import load_words
 from ortune.verbs.look import words as look_words
 
 

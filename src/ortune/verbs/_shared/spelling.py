@@ -115,6 +115,15 @@ def option_fields(options: type) -> Iterator[OptionField]:
     yield from sorted(all_fields, key=lambda option: not isinstance(option.spelling, Argument))
 
 
+def given_flags(options: Any) -> dict[str, str]:
+    """Return the flags of the options that were passed, by the names of their fields."""
+    return {
+        option.name: option.spelling.flag.partition("/")[0]
+        for option in option_fields(type(options))
+        if isinstance(option.spelling, Option) and option.given(options)
+    }
+
+
 def require_places(options: Any) -> dict[str, Path]:
     """Return the files that will be written, keyed by option flag, after checking that they are writable.
 

@@ -7,6 +7,7 @@ import msgspec
 from ortune import targets
 from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
+from ortune.printable import amount, amounts
 from ortune.records import BUSY, BUSY_MACHINE, Candidate, Comparison, Plan
 from ortune.show import headline as heads
 from ortune.show import others_words, precision_words
@@ -82,7 +83,7 @@ def _wrong_default(result: TuneResult) -> str:
     ratio, low, high = two_sides.as_shown(comparison)
     bounds_ = "too few blocks for an interval" if two_sides.no_interval(comparison) else span(low, high)
     against = f"{change(ratio)} against the correct default"
-    blocks = heads.count(comparison.n_blocks, "block")
+    blocks = amount(comparison.n_blocks, "block")
     return f"the default's outputs are wrong ({took}, {against}, {bounds_}, exploratory: {blocks}); {right}"
 
 
@@ -124,8 +125,8 @@ def gain_words(comparison: Comparison) -> str:
 def blocks_words(comparison: Comparison) -> str:
     """Return the number of blocks behind a claim: "16 fresh blocks", "exploratory, 8 search blocks"."""
     if comparison.phase == "race":
-        return f"exploratory, {heads.count(comparison.n_blocks, 'search block')}"
-    return heads.count(comparison.n_blocks, "fresh block")
+        return f"exploratory, {amount(comparison.n_blocks, 'search block')}"
+    return amount(comparison.n_blocks, "fresh block")
 
 
 def _gain(result: TuneResult) -> list[str]:
@@ -203,7 +204,7 @@ def _named(result: TuneResult) -> str:
     changes = plan if runtime is None else msgspec.structs.replace(plan, providers=())
     said = changes.describe()
     if len(said) > LONGEST_PLAN:
-        said = counted(len(plan.rewrites), len(plan.settings))
+        said = amounts((len(plan.rewrites), "rewrite"), (len(plan.settings), "setting"))
     if runtime is None:
         return said
     # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": the wheel of a provider with a separate wheel, otherwise the build.
@@ -226,12 +227,6 @@ def other_package(result: TuneResult) -> str:
     return f"{which} another package: {figure} with {plan}{takes}"
 
 
-def counted(rewrites: int, settings: int) -> str:
-    """Return the numbers of rewrites and settings as text: "2 rewrites and 1 setting"."""
-    kinds = ((rewrites, "rewrite"), (settings, "setting"))
-    return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
-
-
 def leading(result: TuneResult) -> Candidate | None:
     """Return the candidate that looks fastest in an exploratory result; None if no gain is worth a change."""
     if not result.budget.exploratory:
@@ -248,7 +243,7 @@ def _exploratory(result: TuneResult) -> list[str]:
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
     if best is not None and best.ratio is not None:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
-        blocks = heads.count(best.n_blocks, "block")
+        blocks = amount(best.n_blocks, "block")
         looks = "looks fastest" if best.n_blocks < 2 else f"looks {gain}"
         where = f" {BUSY_MACHINE}" if result.conditions == BUSY_MACHINE else ""
         text = f"{best.plan.describe()} {looks}{where} (exploratory: {blocks}, unconfirmed)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ortune.printable import amount
 from ortune.records import WORSENS
 from ortune.search.reasons import Reason
 from ortune.show.numbers import duration
@@ -88,7 +89,7 @@ def rejected(plan: str, base: str, change_percent: float, n_blocks: int, why: st
 
 def weak_default(cores: int, usable: int) -> str:
     """Return a caution that the default starts more threads than there are CPUs."""
-    available = "1 CPU is usable" if usable == 1 else f"{usable} CPUs are usable"
+    available = amount(usable, "CPU is usable", "CPUs are usable")
     return (
         f"the default starts {cores} threads but only {available}, so it is a weak baseline "
         "(pass what you run today with --current)"

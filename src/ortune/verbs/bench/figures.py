@@ -21,10 +21,10 @@ from ortune.show.message_words import texts
 from ortune.stats import arrivals
 from ortune.verbs._shared.estimates import tail, typical
 from ortune.verbs._shared.load_figures import LoadFigures, median_of
+from ortune.verbs._shared.load_words import load_words
 from ortune.verbs.bench import note_words
 from ortune.verbs.bench.arrival import ArrivalProcess
 from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult
-from ortune.verbs.bench.words import load_words
 
 TAILS = (0.1, 0.9, 0.95, 0.99, 0.999)
 BUSY_SHARE = 0.25  # of the time, from which on a machine where some task waits for a CPU is not idle

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ortune.printable import amount
 from ortune.records import Sensors
-from ortune.show.headline import count
 
 WEIGHTS_IGNORED = "shape weights are ignored: each shape is measured in its own processes"
 
@@ -24,7 +24,7 @@ def planned(processes: int, runs: int, callers: int, *, asked: bool) -> str:
     more = " or more" if callers > 1 else ""
     about = "" if asked or processes == 1 else "about "
     of_processes = "1 process" if processes == 1 else f"{about}{processes} processes"
-    requests = "1 request" if runs * callers == 1 else f"{runs * callers} requests"
+    requests = amount(runs * callers, "request")
     return f"{of_processes} of {requests}{more}"
 
 
@@ -54,7 +54,7 @@ def over_budget(processes: int, needed_s: float, *, asked: bool) -> str:
 def pools(sessions: int, threads: int, cpus: int) -> str:
     """Return a note that the pools of all sessions have more threads than there are CPUs."""
     return (
-        f"{sessions} sessions have one thread pool each, {threads} threads on {count(cpus, 'CPU')} "
+        f"{sessions} sessions have one thread pool each, {threads} threads on {amount(cpus, 'CPU')} "
         "(--shared-pool shares one)"
     )
 
@@ -69,13 +69,13 @@ def waited(share_ratio: float, own_threads: int, cpus: int) -> str:
     """Return a remark that tasks waited for a CPU, possibly because the process has more threads than CPUs."""
     said = f"tasks waited for a CPU {100 * share_ratio:.0f} % of the time"
     if own_threads > cpus:
-        return f"{said}, including the process's own {own_threads} threads on {count(cpus, 'CPU')}"
+        return f"{said}, including the process's own {own_threads} threads on {amount(cpus, 'CPU')}"
     return f"busy machine: {said}"
 
 
 def other_tasks(tasks: float, cpus: int) -> str:
     """Return a remark on the number of other programs' tasks that were ready to run."""
-    return f"busy machine: about {tasks:.1f} other tasks on {count(cpus, 'CPU')}"
+    return f"busy machine: about {tasks:.1f} other tasks on {amount(cpus, 'CPU')}"
 
 
 def throttled(share_ratio: float) -> str:
@@ -99,4 +99,4 @@ def conditions(sensors: Sequence[Sensors]) -> str:
 
 def heat(events: int) -> str:
     """Return a remark that the processor slowed down because of its temperature."""
-    return f"thermal throttling: {events} event{'' if events == 1 else 's'}"
+    return f"thermal throttling: {amount(events, 'event')}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ortune.records import BenchRow, Envelope, Estimate, Host, Plan, TailEstimate, Workload
+from ortune.printable import amount
+from ortune.records import BenchRow, Envelope, Estimate, Host, Plan, TailEstimate
 from ortune.show import finding_words, memory_words, transfer_words
 from ortune.show.answer_commands import lines, only_given, profile_line, report_line, tune_line
 from ortune.show.checks import checks
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
-from ortune.show.numbers import duration
+from ortune.show.numbers import counted, duration
 from ortune.show.numbers import memory as gibibytes
 from ortune.show.placement_words import placed_or_why
 from ortune.show.side_rows import setting
@@ -41,7 +42,7 @@ def headline(row: BenchRow, result: BenchResult) -> str:
 def functional(row: BenchRow, result: BenchResult) -> str:
     """Return a sentence that says that the model ran on an emulated device, without times, which would not be real."""
     shape = f" at {row.case}" if row.case != "default" else ""
-    ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
+    ran = f"{counted(row.n_requests, 'request')} ran"
     return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
 
 
@@ -67,7 +68,7 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 
 def _latency(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    of = f", of {row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'}"
+    of = f", of {counted(row.n_requests, 'request')}"
     ends = [(name, value, said + of * (said == SINGLE)) for name, value, said in extremes(row)]
     return [("p50", *time(row.median_ns)), *(tail(t, result) for t in shown_tails([row])[0]), *ends]
 
@@ -246,8 +247,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
 def document(envelope: Envelope[BenchResult]) -> Document:
     """Return the document of a benchmark: the headlines, metrics with intervals, and the evidence for ``--verbose``."""
     result = envelope.result
-    n = len(result.failures)
-    failed = f"{n} {'process' if n == 1 else 'processes'} failed (-v)" if n else ""
+    failed = f"{amount(len(result.failures), 'process', 'processes')} failed (-v)" if result.failures else ""
     return Document(
         title=f"ortune {envelope.schema.split('/')[1]}: {result.side.label}",
         blocks=[
@@ -363,12 +363,16 @@ def _tail_cell(item: TailEstimate) -> tuple[str, str]:
 
 def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[str, str]]]) -> Table:
     """Return a table with intervals below the values, so that six columns fit in 80 characters."""
-    cells = [
-        [Cell(v, span.partition(":")[0].replace(f" {v.rpartition(' ')[2]}", "")) for v, span in row]
-        for row in values
-    ]
     columns = [Column("", "text"), *(Column(head, "text") for head in heads)]
-    return table(columns, ([row.case, *c] for row, c in zip(rows, cells, strict=True)), dense=True)
+    pairs = zip(rows, values, strict=True)
+    return table(
+        columns, [[row.case, *(cell(*value) for value in of_row)] for row, of_row in pairs], dense=True
+    )
+
+
+def cell(value: str, span: str) -> Cell:
+    """Return a value with its interval below it, which does not repeat the unit."""
+    return Cell(value, span.partition(":")[0].replace(f" {value.rpartition(' ')[2]}", ""))
 
 
 def warmed(browser: str, ratio: float | None) -> str:
@@ -386,13 +390,3 @@ def headlines(result: BenchResult) -> str:
 
 
 STORED = StoredKind(result=BenchResult, document=document, headline=headlines)
-
-
-def load_words(work: Workload, arrival: str = "") -> str:
-    """Return the load in words: "one caller, back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
-    apart = arrival or (f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back")
-    if work.callers * work.sessions == 1:
-        return f"one caller, {apart}"
-    callers = f"{work.callers} caller{'s' if work.callers > 1 else ''}"
-    on = f" on each of {work.sessions} sessions" if work.sessions > 1 else ""
-    return f"{callers}{on}, {apart}"

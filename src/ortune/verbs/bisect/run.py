@@ -14,7 +14,6 @@ from ortune.engines.bisection.find import BisectedSide, BisectionFindings, find
 from ortune.errors import ModelError, UsageError
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
-from ortune.graph.model.open import open_model
 from ortune.measuring import output_check
 from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.first_run import at_level_that_runs, check_side, find_checked_inputs
@@ -84,9 +83,7 @@ class _Run:
 
     def go(self) -> Envelope[BisectResult]:
         baseline = self.baseline
-        models = [
-            side.model if side.runs == side.model.path else open_model(side.runs) for side in (self.a, self.b)
-        ]
+        models = self.a.opened(), self.b.opened()
         ours, theirs = (model.ir for model in models)
         find_checked_inputs(baseline, UNLIMITED, self.watch.line, "A", limit_s=LEAST_LOAD_S)
         check_against_float64(baseline, MOST_S, self.watch.line, "A")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ortune.printable import amount, first_of
 from ortune.records import (
     ClippedActivation,
     Envelope,
@@ -171,8 +172,7 @@ def _nodes(nodes: Sequence[GraphNode]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(shorten(name, 60) for name in names[:MOST_NODES])
-    return shown + (f" and {len(names) - MOST_NODES} more" if len(names) > MOST_NODES else "")
+    return first_of([shorten(name, 60) for name in names], MOST_NODES)
 
 
 def _difference(pair: ValuePair) -> str:
@@ -191,7 +191,7 @@ def _difference(pair: ValuePair) -> str:
 
 def steps(apart: GridSteps) -> str:
     """Return a phrase on a difference on a quantization grid: "at most 1 step of 0.06 in 23 % of the elements"."""
-    count = "1 step" if apart.most == 1 else f"{apart.most} steps"
+    count = amount(apart.most, "step")
     share = percent(apart.share, 0 if apart.share >= 0.02 else 2)
     return f"at most {count} of {apart.scale:.2g} in {share} of the elements"
 

@@ -13,6 +13,7 @@ from ortune.verbs._shared.common import NO_CONFIG, Page, RuntimeOption
 from ortune.verbs._shared.defaults import found_from
 from ortune.verbs._shared.groups import ExportOptions, PlanOptions
 from ortune.verbs._shared.model_files import found
+from ortune.verbs._shared.severities import severity_of
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ STOPPING = ""
 TABLE = "models"
 EXAMPLE = 'ortune.check("models/").result.models'
 EXPORTED = "models.findings"
-SEVERITIES = ("error", "warning", "note")
 WHICH = "Which rules"
 CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 
@@ -114,13 +114,8 @@ class Options(ExportOptions, PlanOptions):
     def severity(self) -> str:
         """The lowest severity that fails the check; "never" if no severity does."""
         said, file = self.configured
-        severity = self.fail_on or said.get("fail-on", "warning")
-        if severity not in (*SEVERITIES, "never"):
-            where = "--fail-on" if self.fail_on else f"{file}: fail-on"
-            raise UsageError(
-                f"{severity!r} is not a severity", where=where, do="error, warning, note or never"
-            )
-        return str(severity)
+        where = "--fail-on" if self.fail_on else f"{file}: fail-on"
+        return severity_of(self.fail_on or said.get("fail-on", "warning"), where)
 
     @cached_property
     def destination(self) -> Path | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ortune.printable import amount
 from ortune.records import Envelope
 from ortune.show.document import Block, Cell, Column, Document, Head, Section, Table, table
-from ortune.show.headline import count
 from ortune.show.numbers import whole_percent
 from ortune.verbs.check import words as check_words
 from ortune.verbs.check.result import CheckedModel, CheckResult
@@ -27,10 +27,10 @@ def _head(result: CheckResult) -> Head:
     """Return the head of the page, with the number of findings."""
     n = sum(len(model.findings) for model in result.models)
     failed = sum(model.error is not None and not model.n_nodes for model in result.models)
-    unread = f", {count(failed, 'file')} not read" if failed else ""
+    unread = f", {amount(failed, 'file')} not read" if failed else ""
     if not n:
         return Head(unit=f"No findings{unread}", tone="unsure" if failed else "good")
-    models = count(len(result.models) - failed, "model")
+    models = amount(len(result.models) - failed, "model")
     unit = f"{'finding' if n == 1 else 'findings'} in {models}{unread}"
     return Head(large=str(n), unit=unit, tone="unsure")
 

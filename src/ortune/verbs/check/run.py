@@ -15,14 +15,15 @@ from ortune.graph.model.save import deliver_model, staged_model
 from ortune.measuring.document import document
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, Finding, RewriteSpec, Workload
+from ortune.records import Envelope, Finding, RewriteSpec, Workload
 from ortune.rules import Rule, expected_gains
 from ortune.targets.machine import Machine
-from ortune.verbs._shared.attempt import result_or_error
+from ortune.verbs._shared.attempt import error_info, result_or_error
 from ortune.verbs._shared.facts import facts_of
+from ortune.verbs._shared.severities import fails
 from ortune.verbs._shared.spelling import named
 from ortune.verbs._shared.watching import with_words
-from ortune.verbs.check.options import SEVERITIES, Options
+from ortune.verbs.check.options import Options
 from ortune.verbs.check.result import CheckedModel, CheckResult, FixedModel
 
 COUNTED_NODES = 5_000
@@ -71,13 +72,9 @@ def exit_code(envelope: Envelope[CheckResult]) -> int:
 
 def _fails(model: CheckedModel, severity: str) -> bool:
     """Return whether findings that fail the check remain; findings that a written file fixes do not count."""
-    if severity == "never":
-        return False
     written = model.fixed is not None and model.fixed.path
     findings = model.fixed.remaining if model.fixed is not None and written else model.findings
-    # From the worst on: "warning" also fails for errors.
-    worst = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    return any(finding.severity in worst for finding in findings)
+    return fails(findings, severity)
 
 
 class _Check:
@@ -114,8 +111,7 @@ class _Check:
         if error is None:
             return checked
         # What was found before the error stays in the answer.
-        problem = ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-        return msgspec.structs.replace(checked, error=problem)
+        return msgspec.structs.replace(checked, error=error_info(error))
 
     def _open(self, text: str) -> OpenModel:
         git = from_git.split(text)

@@ -19,14 +19,14 @@ from ortune.measuring.watcher import Watcher
 from ortune.recorder.whole_run import CpuShareMeter
 from ortune.records import Block, Comparison, Control, Envelope, ModelInfo, Plan, Runtime, Side
 from ortune.search import duel
-from ortune.search.blocks import BASE, IDENTICAL, NEW, log_ratios, measured
+from ortune.search.blocks import BASE, NEW, measured
 from ortune.search.guards import guards
-from ortune.stats import calibration
 from ortune.stats.pairs import MOST_FLIPPED, wilcoxon_interval
 from ortune.targets.machine import Machine
-from ortune.verbs._shared.spelling import Option, option_fields
+from ortune.verbs._shared.spelling import given_flags
 from ortune.verbs.compare import app_words
 from ortune.verbs.compare.app_runs import ARMS, AppRuns
+from ortune.verbs.compare.given_blocks import judged
 from ortune.verbs.compare.options import Options
 from ortune.verbs.compare.result import AppComparison, AppMetric, CompareResult
 
@@ -119,21 +119,17 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
 
 def _require_effect(options: Options) -> None:
     """Raise UsageError if an option was given that has no effect on whole runs of a program."""
-    for option in option_fields(type(options)):
-        spelling = option.spelling
-        if not isinstance(spelling, Option) or option.name in _OPTIONS or not option.given(options):
-            continue
-        flag = spelling.flag.partition("/")[0]
-        raise UsageError("has no effect on whole runs of a program", where=flag, do=f"omit {flag}, or --app")
+    for name, flag in given_flags(options).items():
+        if name not in _OPTIONS:
+            raise UsageError(
+                "has no effect on whole runs of a program", where=flag, do=f"omit {flag}, or --app"
+            )
 
 
 def _judged(blocks: list[Block], statistic: str) -> tuple[Comparison, Control]:
     """Return the comparison of one statistic, and the A/A control between two runs without the changes."""
-    state = duel.Duel(arms=(NEW,), statistic=statistic, blocks=blocks, ended="blocks")
-    control = calibration.identical_control(log_ratios(blocks, IDENTICAL, statistic))
-    state.controls.append(control)
-    design = duel.Design(sequential=False, n_blocks=len(blocks))
-    found = duel.conclude(state, duel.Rules(max_blocks=len(blocks)), design)
+    comparisons, control = judged((NEW,), blocks, statistic)
+    found = comparisons[NEW]
     runs = [trial.done for trial in measured(blocks, BASE)]
     base = float(np.median([run.wall_ns if statistic == _WALL else run.cpu_ns for run in runs]))
     return msgspec.structs.replace(found, base_value=base, new_value=base * found.ratio), control

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from ortune.errors import MeasurementError, UsageError
+from ortune.inputs.value_files import write_outputs
 from ortune.outputs.comparison import compare_outputs
 from ortune.recorder import apply_hook, doors, values, whole_run
 from ortune.recorder import hook as recorder
@@ -136,10 +134,16 @@ class AppRuns:
         common = [key for key in base if key in new][:MOST_ARRAYS]
         if not common:
             return OutputDifference(ok=False, what=NOT_COMPARED), 0, runs[0]
-        folders = [
-            _written([side[key] for key in common], self.scratch / f"outputs-{n}")
-            for n, side in enumerate(found)
-        ]
+        folders = [self.scratch / f"outputs-{n}" for n in range(len(found))]
+        for folder, side in zip(folders, found, strict=True):
+            write_outputs(
+                folder,
+                (
+                    (f"call {number}, output {place}", str(output.dtype), output)
+                    for number, key in enumerate(common, 1)
+                    for place, output in enumerate(side[key], 1)
+                ),
+            )
         return compare_outputs(*folders), len(common), runs[0]
 
 
@@ -160,19 +164,3 @@ def _measured(run: WholeRun) -> Measured:
         peak_bytes=run.peak_bytes or None,
     )
     return Measured(plan="", done=done)
-
-
-def _written(calls: Sequence[tuple[values.Array, ...]], folder: Path) -> Path:
-    """Write the outputs of calls to a new folder, in the format of a worker's outputs, and return the folder."""
-    folder.mkdir()
-    listed = []
-    for number, outputs in enumerate(calls):
-        for position, output in enumerate(outputs):
-            file = f"{number}-{position}.npy"
-            np.save(folder / file, output)
-            listed.append({
-                "name": f"call {number + 1}, output {position + 1}", "kind": "tensor",
-                "onnx_type": str(output.dtype), "files": [file],
-            })  # fmt: skip
-    (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": listed}), encoding="utf-8")
-    return folder

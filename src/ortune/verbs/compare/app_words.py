@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.durations import as_option
-from ortune.printable import operand
+from ortune.printable import amount, operand
 from ortune.records import Comparison, Envelope
-from ortune.show import headline as heads
 from ortune.show.checks import control_words
 from ortune.show.document import Block, Column, Document, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.numbers import change, counted, duration, significant, span, whole_percent
@@ -25,7 +24,7 @@ def headline(result: CompareResult) -> str:
     assert found is not None
     if not result.outputs.comparable:
         return f"wrong outputs: {result.outputs.what}"
-    blocks = heads.count(found.n_blocks, "block")
+    blocks = amount(found.n_blocks, "block")
     figure = _FIGURES[app.basis]
     if found.ratio_high is None or not found.ratio_low:
         claim = f"{change(found.ratio)} {figure} in {blocks}, but 6 are needed to confirm a change"
@@ -53,7 +52,7 @@ NOT_COMPARED = "outputs were not compared: no call had the same inputs in both r
 
 def within(run_ns: int, n_blocks: int) -> str:
     """Return a sentence with the duration of a run and the number of blocks that fit in the budget."""
-    return f"each run takes {duration(run_ns)}; {heads.count(n_blocks, 'block')} of 3 runs"
+    return f"each run takes {duration(run_ns)}; {amount(n_blocks, 'block')} of 3 runs"
 
 
 def _outputs(result: CompareResult) -> str:

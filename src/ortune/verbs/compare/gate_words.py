@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.printable import amount
 from ortune.records import Comparison, Gate, OutputDifference
 from ortune.show import others_words
 from ortune.show.numbers import MOST_DETECTABLE, enough, percent
@@ -63,5 +64,5 @@ def _no_answer(g: Gate, c: Comparison) -> str:
     """Return the reason that a gate could not decide, as text."""
     if g.reason == "controls-not-run":
         return "controls not run, so the gate cannot pass"
-    blocks = "1 block proves" if c.n_blocks == 1 else f"{c.n_blocks} blocks prove"
+    blocks = amount(c.n_blocks, "block proves", "blocks prove")
     return f"{blocks} nothing" + (f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.printable import amount
 from ortune.records import Comparison
 from ortune.show import finding_words, sides
 from ortune.show import headline as heads
@@ -110,7 +111,7 @@ def _not_finite(result: CompareResult) -> str:
     for output in result.outputs.nonfinite:
         if output.unusable_candidate:
             n, of = output.nonfinite_candidate, output.n_elements
-            return f", {output.name!r} is NaN or infinite in {n} of {of} element{'' if of == 1 else 's'}"
+            return f", {output.name!r} is NaN or infinite in {n} of {amount(of, 'element')}"
     return ""
 
 
@@ -118,7 +119,7 @@ def claim(result: CompareResult) -> str:
     """Return the measured difference between B and A in the compared statistic, as text."""
     c = result.comparison
     assert c is not None
-    blocks = heads.count(c.n_blocks, "block")
+    blocks = amount(c.n_blocks, "block")
     if sides.no_interval(c):
         needed = f" ({c.n_blocks + c.more_blocks} needed)" if c.more_blocks else ""
         if sides.single(c):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ortune.printable import amount
 from ortune.records import Comparison, Envelope
 from ortune.show import difference_section as difference
 from ortune.show import headline as heads
-from ortune.show import others_words, sides
+from ortune.show import machine_words, others_words, sides
 from ortune.show.chart import IntervalMark, bounds_of, factor_axis
-from ortune.show.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
+from ortune.show.document import Cell, Column, Document, Head, Points, Table, Tone, table
 from ortune.show.numbers import change, factor, span, times
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.compare.result import CompareResult
@@ -23,17 +24,13 @@ def document(envelope: Envelope[CompareResult]) -> Document:
     result, plain = envelope.result, compare_words.document(envelope)
     if result.app is not None:
         return plain
-    blocks = list(plain.blocks)
-    answers = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
-    blocks.insert(answers, _intervals(result))
     support = list(plain.support)
     if result.why:
         # The list of reasons is the beginning of the tables.
         support = [b for b in support if not (isinstance(b, Points) and b.title == compare_words.REASONS)]
         support.append(difference.why(result.why))
-    return replace(
-        plain, blocks=blocks, support=support, head=replace(_head(result), origin=_origin(envelope))
-    )
+    head = replace(_head(result), origin=_origin(envelope))
+    return replace(plain.with_below_lines(_intervals(result)), support=support, head=head)
 
 
 def _origin(envelope: Envelope[CompareResult]) -> str:
@@ -41,8 +38,7 @@ def _origin(envelope: Envelope[CompareResult]) -> str:
     result = envelope.result
     sides_ = [side.side for side in result.candidates] or [result.new]
     builds = dict.fromkeys(side.runtime.build for side in (result.base, *sides_))
-    machine = f"on {envelope.host.cpu}, " if envelope.host is not None and envelope.host.cpu else ""
-    return f"{machine}{' and '.join(builds)}"
+    return machine_words.origin(envelope.host, " and ".join(builds))
 
 
 def _head(result: CompareResult) -> Head:
@@ -106,7 +102,5 @@ def _row(name: str, label: str, claim: Comparison, *, controlled: bool) -> list[
     return [
         Cell(f"{name} {label}", tone=tone),
         Cell(f"{name} against A: {text}", marks=(mark,)),
-        Cell(
-            text, f"{sides.statistic_name(claim.statistic)}, {heads.count(claim.n_blocks, 'block')}", "strong"
-        ),
+        Cell(text, f"{sides.statistic_name(claim.statistic)}, {amount(claim.n_blocks, 'block')}", "strong"),
     ]

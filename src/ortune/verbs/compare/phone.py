@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 from ortune import files
 from ortune.catalogue.providers import CPU, of_target
 from ortune.errors import MeasurementError, UsageError
+from ortune.inputs.value_files import write_outputs
 from ortune.outputs.comparison import compare_outputs
 from ortune.records import (
     Block,
@@ -29,12 +29,11 @@ from ortune.records import (
     TrialDone,
     read_json,
 )
-from ortune.search import duel
-from ortune.search.blocks import BASE, IDENTICAL, LETTERS, log_ratios, measured
+from ortune.search.blocks import BASE, IDENTICAL, LETTERS, measured
 from ortune.search.figures import describe
 from ortune.search.guards import guards
-from ortune.stats import calibration
 from ortune.verbs.compare import phone_words
+from ortune.verbs.compare.given_blocks import judged
 from ortune.verbs.compare.phone_result import (
     PHONE_SCHEMA,
     PhoneBlock,
@@ -117,16 +116,12 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
     arms = dict(zip([arm for arm in LETTERS if arm != BASE], news, strict=False))
     names = {base.name: BASE} | {entry.name: arm for arm, entry in arms.items()}
     blocks = [_block(number, block, names) for number, block in enumerate(result.blocks)]
-    state = duel.Duel(arms=tuple(arms), statistic=_STATISTIC, blocks=blocks, ended="blocks")
-    control = calibration.identical_control(log_ratios(blocks, IDENTICAL, _STATISTIC))
+    comparisons, control = judged(tuple(arms), blocks, _STATISTIC)
     if not control.ok:
         raise MeasurementError(
             f"invalid: the A/A check on {result.device} failed, because two sessions of {base.name} differ",
             do="let the phone cool down, close other apps, and run the bench again",
         )
-    state.controls.append(control)
-    design = duel.Design(sequential=False, n_blocks=len(blocks))
-    comparisons = duel.conclude_all(state, duel.Rules(max_blocks=len(blocks)), design)
     sides = [
         _side(result, entries, blocks, arm, entry, comparisons.get(arm), _difference(base, entry, scratch))
         for arm, entry in arms.items()
@@ -224,26 +219,10 @@ def _outcome(trial: PhoneTrial) -> Measured:
 
 
 def _difference(base: PhoneEntry, entry: PhoneEntry, scratch: Path) -> OutputDifference:
-    folders = [_written(side, scratch / f"outputs-{number}") for number, side in enumerate((base, entry))]
+    folders = [scratch / f"outputs-{number}" for number in range(2)]
+    for folder, side in zip(folders, (base, entry), strict=True):
+        write_outputs(folder, ((out.name, out.type.lower(), _array(out)) for out in side.outputs))
     return compare_outputs(*folders)
-
-
-def _written(entry: PhoneEntry, folder: Path) -> Path:
-    """Write an entry's outputs to a folder, in the format in which workers store outputs, and return the folder."""
-    folder.mkdir(exist_ok=True)
-    listed = []
-    for number, output in enumerate(entry.outputs):
-        np.save(folder / f"{number}.npy", _array(output))
-        listed.append(
-            {
-                "name": output.name,
-                "kind": "tensor",
-                "onnx_type": output.type.lower(),
-                "files": [f"{number}.npy"],
-            }
-        )
-    (folder / "outputs.json").write_text(json.dumps({"version": 1, "outputs": listed}), encoding="utf-8")
-    return folder
 
 
 def _array(output: PhoneOutput) -> np.ndarray:

@@ -13,7 +13,6 @@ from ortune.engines.profiling.gpu import kernels_by_side
 from ortune.engines.profiling.operators import differing_operators
 from ortune.engines.profiling.why import explain_difference
 from ortune.errors import MeasurementError, OrtuneError, UsageError
-from ortune.graph.model.open import open_model
 from ortune.graph.outputs import random_outputs
 from ortune.measuring.document import document
 from ortune.measuring.opening import Experiment
@@ -43,6 +42,7 @@ from ortune.verbs._shared.watching import with_words
 from ortune.verbs.compare import phone, phone_words, source_words
 from ortune.verbs.compare.all_sides import resolve_all
 from ortune.verbs.compare.comparing import Comparing
+from ortune.verbs.compare.headline import is_wrong
 from ortune.verbs.compare.options import Options
 from ortune.verbs.compare.ranking import Contender, MeasuredSides, rank, wrong_sides
 from ortune.verbs.compare.result import CompareResult
@@ -261,7 +261,7 @@ class _Run:
             rules.found_by(
                 about_models,
                 facts_of(
-                    open_model(side.runs) if side.plan.rewrites else side.model,
+                    side.opened(),
                     side.plan,
                     self.baseline.host,
                     self.options.feeds.words,
@@ -352,7 +352,7 @@ class _Run:
 
 def _verdict(result: CompareResult) -> VerdictName:
     """Return the verdict of the whole comparison: that of the side in the headline, or "wrong-output"."""
-    if {"A", result.name} & {*result.wrong_sides}:
+    if is_wrong(result):
         return "wrong-output"
     if result.comparison is not None:
         return result.comparison.verdict
@@ -369,7 +369,7 @@ def exit_code(envelope: Envelope[CompareResult]) -> int:
         return 1
     if result.wrong_sides:
         return 1
-    answers = [g.undecided_counts_as if g.answer == "undecided" else g.answer for _, g in sides if g]
+    answers = [gate.counted for _, gate in sides if gate]
     if "fail" in answers:
         return 1
     return MeasurementError.exit_code if "no-answer" in answers else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ortune.durations import in_words
+from ortune.printable import amount
 from ortune.records import Measured, Plan
 from ortune.verbs.compare.result import CompareResult
 
@@ -27,7 +28,7 @@ def same_threads(counts: Mapping[str, int | None]) -> str:
     parts += [f"{name}: its own choice (n_jobs)" for name, count in counts.items() if count is None]
     if len(set(threads.values())) == 1 and len(threads) == len(counts):
         count = next(iter(threads.values()))
-        return f"all sides use {count} {'thread' if count == 1 else 'threads'} per operator"
+        return f"all sides use {amount(count, 'thread')} per operator"
     differ = len(set(threads.values())) > 1
     remedy = (
         f"; set the same number on all sides: --set {_INTRA_OP}={min(threads.values())}" if differ else ""

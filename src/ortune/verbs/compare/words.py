@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ortune.durations import as_option, in_words
-from ortune.printable import visible
+from ortune.printable import amount, visible
 from ortune.records import Envelope, Gate, Guard, Host, OutputDifference, Plan, ReadBack, VerdictName
 from ortune.show import (
     difference_tables,
@@ -57,7 +57,7 @@ def guard(item: Guard) -> str:
 
 def machine(side: str, name: str, host: Host) -> str:
     """Return a side with its machine as text: "B on board (Cortex-A76, 4 CPUs)"."""
-    cpus = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
+    cpus = amount(host.effective_cpus, "CPU")
     return f"{side} on {name or 'this machine'} ({visible(host.cpu)}, {cpus})"
 
 
@@ -256,7 +256,7 @@ def _plan_words(plan: Plan, read_back: Sequence[ReadBack]) -> str:
 
 def _checks(result: CompareResult) -> list[Line]:
     n = len(result.failures)
-    failed = f"{n} {'trial' if n == 1 else 'trials'} failed (-v)" if n else ""
+    failed = f"{amount(n, 'trial')} failed (-v)" if n else ""
     unread = [r.knob for item in _read_backs(result) for r in item if not r.ok]
     arrived = f"not applied: {', '.join(unread)}" if unread else ""
     if result.comparison is None:
@@ -351,7 +351,7 @@ def _annotations(result: CompareResult) -> list[Annotation]:
     )
     gates = [g for g in (result.gate, *(c.gate for c in result.candidates)) if g is not None]
     if gates:
-        answers = {g.undecided_counts_as if g.answer == "undecided" else g.answer for g in gates}
+        answers = {g.counted for g in gates}
         undecided = any(g.answer == "undecided" for g in gates)
         level = "error" if answers & {"fail", "no-answer"} else "warning" if undecided else "notice"
     others = [line.text for line in others_words.lines(compared(result))]

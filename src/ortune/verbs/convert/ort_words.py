@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ortune.catalogue.providers import NNAPI, WEB_WEBGPU
-from ortune.printable import operand
+from ortune.printable import amount, operand
 from ortune.records import (
     AwareFile,
     Envelope,
@@ -23,9 +23,6 @@ from ortune.verbs.convert import set_words
 from ortune.verbs.convert.result import ConvertResult
 
 MOST_CHANGES = 12
-
-
-MOST_NAMES = 3
 
 
 _OF_PLACES = {
@@ -107,7 +104,7 @@ def _operators(operators: Sequence[str]) -> str:
 
 
 def _nodes(count: int) -> str:
-    return "1 node is" if count == 1 else f"{count} nodes are"
+    return amount(count, "node is", "nodes are")
 
 
 def conversion(record: OrtConversion) -> list[Block]:
@@ -134,7 +131,7 @@ def conversion(record: OrtConversion) -> list[Block]:
 
 def aware(file: AwareFile) -> str:
     """Return a sentence about the nodes that a provider-aware file keeps, or why no such file was written."""
-    kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
+    kept = amount(file.n_kept, "node")
     if file.gains_nothing:
         return f"not written: {file.gains_nothing}"
     operators = f" ({counted(file.made)})" if file.made else ""

@@ -6,7 +6,7 @@ import shlex
 import string
 
 from ortune.catalogue.providers import NNAPI, QNN, XNNPACK
-from ortune.printable import operand
+from ortune.printable import amount, operand
 from ortune.records import Comparison, Matrix
 from ortune.show import headline as heads
 from ortune.show import sides
@@ -38,7 +38,7 @@ def _files(result: ConvertResult) -> Table:
     assert result.matrix is not None
     rows = []
     for entry, record in zip(result.matrix.entries, result.ort_files, strict=True):
-        kept = f"{heads.count(record.aware.n_kept, 'node')} kept unoptimised" if record.aware else ""
+        kept = f"{amount(record.aware.n_kept, 'node')} kept unoptimised" if record.aware else ""
         own = counted(record.file.own_operators)
         rows.append(
             (entry.file, entry.provider, record.level, "; ".join(filter(None, (kept, own))) or "plain ONNX")

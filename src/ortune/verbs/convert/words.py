@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ortune.printable import operand
+from ortune.printable import amount, operand
 from ortune.records import CheckedCase, Conversion, DynamicAxis, Envelope, Finding, schema_of
 from ortune.show.document import Annotation, Code, Column, Document, Line, Points, Tone, table
 from ortune.show.numbers import factor, shorten, size
@@ -61,7 +61,7 @@ def _checked(conversion: Conversion) -> str:
     opened = [axis.name for axis in conversion.axes if axis.status == "open"]
     sizes = f" and at other sizes of {', '.join(opened)}" if opened else ""
     comma = "," if worst.accepted else ""
-    return f"{outputs(worst)}{comma} on {sets} set{'' if sets == 1 else 's'} of inputs{sizes}"
+    return f"{outputs(worst)}{comma} on {amount(sets, 'set')} of inputs{sizes}"
 
 
 def document(envelope: Envelope[ConvertResult]) -> Document:
@@ -150,7 +150,7 @@ def _exporter_line(conversion: Conversion) -> str:
     opset = (
         f"opset {conversion.opset}, " if conversion.opset else ""
     )  # none where all operators are ai.onnx.ml's
-    nodes = f"{conversion.nodes} node{'' if conversion.nodes == 1 else 's'}"
+    nodes = amount(conversion.nodes, "node")
     what = f"{opset}{nodes}, {size(conversion.size_bytes)}"
     if conversion.exporter:
         what += f", exported in {conversion.elapsed_s:.1f} s"

@@ -12,7 +12,8 @@ from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.common import NON_FINITE, Budget, Goal, Tolerance, require_allowed
 from ortune.verbs._shared.groups import LoadOptions, OnePlanOptions, ResumeOptions, with_tolerance
 from ortune.verbs._shared.quantities import seconds
-from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option, option_fields
+from ortune.verbs._shared.severities import severity_of
+from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option, given_flags
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
@@ -21,7 +22,6 @@ FORMATS = ("text", "json", "github", "markdown", "html")
 STOPPING = "stopping after this block; results so far will be shown. Ctrl-C again stops immediately"
 TABLE = "tried"
 EXAMPLE = 'ortune.diagnose("model.onnx").result.findings'
-SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
 """Options that apply when a page is watched."""
 LONGEST_WATCH_S = 3600
@@ -92,11 +92,9 @@ class Options(ResumeOptions, LoadOptions, OnePlanOptions):
                 where="diagnose",
                 do="run ortune diagnose MODEL, or ortune diagnose --page http://localhost:5173",
             )
-        for option in option_fields(type(self)) if self.page else ():
-            if isinstance(option.spelling, Option) and option.name not in OF_A_PAGE and option.given(self):
-                raise UsageError(
-                    "has no effect on a page", where=option.spelling.flag.partition("/")[0], do="omit it"
-                )
+        for name, flag in given_flags(self).items() if self.page else ():
+            if name not in OF_A_PAGE:
+                raise UsageError("has no effect on a page", where=flag, do="omit it")
         time_s = seconds(self.watch, "--watch")
         if not 0 < time_s <= LONGEST_WATCH_S:
             raise UsageError(
@@ -112,8 +110,4 @@ class Options(ResumeOptions, LoadOptions, OnePlanOptions):
         from ortune.search.figures import require_objective
 
         require_objective(self.objective)
-        if self.fail_on not in (*SEVERITIES, "never"):
-            raise UsageError(
-                f"{self.fail_on!r} is not a severity", where="--fail-on", do="error, warning, note or never"
-            )
-        return self.fail_on
+        return severity_of(self.fail_on, "--fail-on")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
+from ortune.printable import first_of
 from ortune.records import Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
 from ortune.show import finding_words
 from ortune.show.answer_commands import lines, report_line
@@ -87,8 +88,7 @@ def _session(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
             f"{shorten(w.path, LONGEST_URL)}{f' ({size(w.size_bytes)})' if w.size_bytes else ''}"
             for w in model.weights
         ]
-        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
-        yield "with external data", f"{', '.join(files[:NAMED])}{more}"
+        yield "with external data", first_of(files, NAMED)
     if model.error:
         yield "model not read", model.error
     if session.error:
@@ -108,10 +108,7 @@ def _session(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
     for sentence in placed(session.placement):
         yield "runs on", sentence
     if session.without_kernel:
-        more = (
-            f" and {len(session.without_kernel) - NAMED} more" if len(session.without_kernel) > NAMED else ""
-        )
-        yield "no kernel for", f"{', '.join(session.without_kernel[:NAMED])}{more}"
+        yield "no kernel for", first_of(session.without_kernel, NAMED)
     for what, tensors in (("inputs", session.inputs), ("outputs", session.outputs)):
         if tensors:
             yield what, _tensors(tensors)
@@ -175,10 +172,10 @@ def _in_force(name: str, value: str, session: PageSession) -> str:
 
 def _tensors(tensors: Sequence[PageTensor]) -> str:
     texts = []
-    for tensor in tensors[:NAMED]:
+    for tensor in tensors:
         where = f" on {tensor.location}" if tensor.location not in ("", "cpu") else ""
         texts.append(f"{tensor.name} {tensor.type}[{','.join(tensor.shape)}]{where}")
-    return ", ".join(texts) + (f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else "")
+    return first_of(texts, NAMED)
 
 
 def _share(page: WatchedPage) -> str:

@@ -34,11 +34,12 @@ from ortune.show.finding_words import measurable
 from ortune.show.message_words import texts
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
+from ortune.verbs._shared.severities import fails
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs._shared.watching import with_words
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
-from ortune.verbs.diagnose.options import SEVERITIES, Options
+from ortune.verbs.diagnose.options import Options
 from ortune.verbs.diagnose.result import DiagnoseResult
 
 
@@ -84,19 +85,13 @@ def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseR
         side=first,
         findings=findings,
         fail_on=options.severity,
-        failed=_fails(findings, options.severity),
+        failed=fails(findings, options.severity),
         reproduce=command("diagnose", options),
         page=page,
         session=opened.log.id,
         elapsed_s=monotonic.now_s() - began_s,
     )
     return opened.document(result, status="interrupted" if watch.stop() else "ok")
-
-
-def _fails(findings: Sequence[Finding], severity: str) -> bool:
-    """Return whether a finding is at least as severe as ``severity``; False for "never"."""
-    worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
-    return any(finding.severity in worst for finding in findings)
 
 
 def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
@@ -224,7 +219,7 @@ def _document(
             *texts(opened.notes),
         ),
         fail_on=options.severity,
-        failed=_fails((*baseline.alerts, *ordered), options.severity),
+        failed=fails((*baseline.alerts, *ordered), options.severity),
         reproduce=command("diagnose", options),
         tune=shlex.join(["ortune", "tune", *asked]),
         session=opened.log.id,

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from ortune.durations import as_option
+from ortune.printable import amount, amounts
 from ortune.records import Comparison, Envelope, Finding
 from ortune.show import finding_words, memory_words, others_words, sides, transfer_words
 from ortune.show import headline as heads
@@ -27,7 +28,7 @@ from ortune.show.document import (
 )
 from ortune.show.numbers import change, enough, memory, span, whole_percent
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs._shared.tune_headline import LONGEST_PLAN, counted
+from ortune.verbs._shared.tune_headline import LONGEST_PLAN
 from ortune.verbs.diagnose import page_words
 from ortune.verbs.diagnose.result import DiagnoseResult, TriedFix
 
@@ -89,7 +90,7 @@ def headline(result: DiagnoseResult) -> str:
     best = _best(result)
     if best is not None and best.comparison is not None:
         return _gain_headline(result, best, best.comparison, f"with {_named(best)}")
-    number = heads.count(len(result.findings), "finding")
+    number = amount(len(result.findings), "finding")
     if finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "the device is emulated, so nothing was timed", number)
     nearest = _nearest(result)
@@ -111,7 +112,7 @@ def headline(result: DiagnoseResult) -> str:
 
 def _gain_headline(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
     """Return the headline for the measured gain of a fix; ``which`` describes the fix."""
-    blocks = heads.count(comparison.n_blocks, "block")
+    blocks = amount(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
     doubts = others_words.doubts(comparison)
@@ -328,7 +329,7 @@ def _named(fix: TriedFix) -> str:
     codes = list(dict.fromkeys(fix.codes))
     what = _change(fix)
     if len(what) > LONGEST_PLAN:
-        what = counted(len(fix.plan.rewrites), len(fix.plan.settings))
+        what = amounts((len(fix.plan.rewrites), "rewrite"), (len(fix.plan.settings), "setting"))
     return f"{what} (fixes {' and '.join(codes) if len(codes) <= NAMED else f'{len(codes)} findings'})"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ortune.catalogue.providers import find, short_name
+from ortune.printable import amount
 from ortune.records import Envelope, Host, MachinePeak, RuntimeReport
-from ortune.show import headline as heads
 from ortune.show import others_words
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Code, Column, Document, Line, Points, Table, table
@@ -115,7 +115,7 @@ def _places(names: Iterable[str]) -> str:
 
 
 def _cpus(count: int) -> str:
-    return f"{count} CPU{'s' if count != 1 else ''}"
+    return amount(count, "CPU")
 
 
 def _detectable(noise: NoiseReport) -> str:
@@ -236,7 +236,7 @@ def _machine(host: Host) -> list[str]:
     lines = [
         f"{host.cpu} ({host.machine}, {host.system})",
         f"{host.cores} cores, {host.logical} hardware threads, affinity {host.affinity}, {quota}: "
-        f"{heads.count(host.effective_cpus, 'effective CPU')}",
+        f"{amount(host.effective_cpus, 'effective CPU')}",
         f"memory {memory(host.memory_bytes)}{limit}",
         "instruction sets: " + (", ".join(host.features) or "none relevant"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.printable import amount
 from ortune.records import Envelope
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Table, table
 from ortune.verbs.explain.result import Described, ExplainResult
@@ -44,7 +45,7 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
 def _hits(result: ExplainResult) -> Document:
     """Return the document that lists the entries that match a search."""
     n = len(result.rules)
-    entries = "1 entry matches" if n == 1 else f"{n} entries match"
+    entries = amount(n, "entry matches", "entries match")
     return Document(
         title="ortune explain",
         blocks=[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from ortune.errors import Interrupted, MeasurementError
@@ -14,8 +15,8 @@ from ortune.measuring.soaked import as_series, growth_figure, settled_call, was_
 from ortune.measuring.soaking import ModelSoak, SoakArm, SoakedProcess
 from ortune.records import Failed, GrowthFigure, Runtime
 from ortune.show.message_words import texts
-from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
+from ortune.verbs._shared import soak_progress
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
@@ -55,7 +56,7 @@ def measure(
         soak = ModelSoak(opened, baseline, arms, left.left_s)
         soak.goes_on = True
         try:
-            going = soak.start() and soak.run(left.end_s, lambda calls, held: _progress(opened, calls, held))
+            going = soak.start() and soak.run(left.end_s, partial(soak_progress.show, opened, "release"))
         finally:
             soaked = soak.close()
         rows |= {name: _row(name, runtimes[name], each) for name, each in zip(part, soaked, strict=True)}
@@ -112,11 +113,4 @@ def _row(release: str, runtime: Runtime, soaked: SoakedProcess) -> ReleaseRow:
         growth=figure,
         memory_verdict=verdict,
         failed="" if figure is not None else history_words.FEW_CALLS,
-    )
-
-
-def _progress(opened: Experiment, calls: int, held_bytes: float) -> None:
-    budget = opened.budget.running
-    opened.watch.progress(
-        f"{calls:,} calls a release, {memory(held_bytes, 4)}", budget.spent_s, budget.total_s
     )

@@ -13,7 +13,6 @@ from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Runtime
 from ortune.runtimes.packages import placed, sendable, split_placed
-from ortune.runtimes.runtimes import probe
 from ortune.targets import named_runtimes
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
@@ -87,7 +86,7 @@ def _require_applicable(options: Options) -> None:
     script = named(options.runtime)
     elsewhere = assigned_host.assigned.get() is not None
     if script is not None and not elsewhere:
-        there = probe(split_placed(script)[1] or script)
+        there = named_runtimes.machine_of(split_placed(script)[1] or script)
         if not there.python_version:
             return  # the reason is given for the first release
         elsewhere = there.host is not None

@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
+from ortune.printable import amount, listed
 from ortune.records import Comparison, Envelope
 from ortune.show import exact_words, finding_words, others_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, report_line, words_of
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
-from ortune.show.numbers import change, duration, enough, listed, memory, span, waiting
+from ortune.show.numbers import change, duration, enough, memory, span, waiting
 from ortune.show.stored_kind import StoredKind, both_builds
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 from ortune.verbs.soak.words import size
@@ -115,7 +116,7 @@ def _time(result: HistoryResult, changes: Sequence[str], same: str) -> str:
     )
     if whole is None:
         return heads.headline("inconclusive", ", ".join(changes) or same)
-    said = f"{heads.measured(whole, heads.count(whole.n_blocks, 'block'))}, {ran[0]} against {ran[-1]}"
+    said = f"{heads.measured(whole, amount(whole.n_blocks, 'block'))}, {ran[0]} against {ran[-1]}"
     return heads.headline(whole.verdict, said, *(changes or [same]), statistic=whole.statistic)
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ortune.catalogue.providers import find
-from ortune.printable import operand
+from ortune.printable import amount, first_of, listed, operand
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, Snapshot, Uncompared
 from ortune.show.answer_commands import lines, only_given, plan_options, user_inputs, workload_options
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone
@@ -56,12 +56,8 @@ def headline(
         level = "extended"  # the highest that no processor decides
     count = {**now.levels, **now.hardware.levels}[level].nodes
     return "; ".join(
-        [f"{start}: {plural(count, 'node')} at level {level}, {_and(same)} as locked{within}", *also]
+        [f"{start}: {amount(count, 'node')} at level {level}, {listed(same)} as locked{within}", *also]
     )
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
@@ -228,7 +224,7 @@ def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
     if graph.inserted:
         rows.append(("copies", _counts(graph.inserted, signed=True) + ", compared with the export"))
     total = graph.weights_bytes + graph.peak_activation_bytes
-    unknown = f", at least: {plural(graph.unknown_values, 'size')} not known" if graph.unknown_values else ""
+    unknown = f", at least: {amount(graph.unknown_values, 'size')} not known" if graph.unknown_values else ""
     rows.append(
         ("memory", f"{_size(total)} = weights {_size(graph.weights_bytes)} + values "
                    f"{_size(graph.peak_activation_bytes)} live at once (by lifetimes{unknown})")
@@ -272,11 +268,6 @@ def short(name: str) -> str:
     return shorten(name.removeprefix("com.microsoft:").replace("com.microsoft.nchwc:", "nchwc:"), 60)
 
 
-def plural(count: int, name: str) -> str:
-    """Format a count with its noun, in the singular or plural: "1 node", "2 nodes"."""
-    return f"{count} {name}{'' if count == 1 else 's'}"
-
-
 def _count(count: object) -> str:
     """Return the number of inserted or removed nodes in words: "2 inserted", "1 removed", "as many"."""
     assert isinstance(count, int)
@@ -285,8 +276,8 @@ def _count(count: object) -> str:
 
 def _counts(counts: dict[str, int], signed: bool = False) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = ", ".join(f"{short(name)} {_count(count) if signed else count}" for name, count in ordered[:8])
-    return shown + (f" and {len(ordered) - 8} more kinds" if len(ordered) > 8 else "")
+    shown = [f"{short(name)} {_count(count) if signed else count}" for name, count in ordered]
+    return first_of(shown, 8, "more kinds")
 
 
 def _signed(was: object, now: object) -> str:
@@ -365,8 +356,8 @@ def document(envelope: Envelope[LockResult]) -> Document:
 
 def _locked(snapshot: Snapshot) -> str:
     """Return one sentence on the locked graph and outputs, and on the ONNX Runtime build."""
-    count = plural(_optimised_graph(snapshot).nodes, "node")
-    outputs = plural(len(snapshot.run.outputs), "output")
+    count = amount(_optimised_graph(snapshot).nodes, "node")
+    outputs = amount(len(snapshot.run.outputs), "output")
     what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"
     return f"locked: {what}, with {_build(snapshot)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ortune.records import Envelope
-from ortune.show import finding_words
+from ortune.show import finding_words, machine_words
 from ortune.show.document import Column, Document, Head, Table, table
 from ortune.show.numbers import duration
 from ortune.verbs.look import words as look_words
@@ -26,9 +26,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
 def _head(envelope: Envelope[LookResult]) -> Head:
     """Return the head of the page: the latency, or why it is missing."""
     result = envelope.result
-    build = result.runtime.build if result.runtime else ""
-    machine = f"on {envelope.host.cpu}" if envelope.host is not None and envelope.host.cpu else ""
-    origin = ", ".join(filter(None, (machine, build)))
+    origin = machine_words.origin(envelope.host, result.runtime.build if result.runtime else "")
     timing = result.timing
     if timing is None:
         return Head(unit="Does not run" if envelope.error else "Not timed", tone="unsure", origin=origin)

@@ -19,10 +19,11 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.pace import Pace
 from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, Finding, LevelCheck, Plan
+from ortune.records import Envelope, Finding, LevelCheck, Plan
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.show import headroom_words
 from ortune.show.finding_words import measurable
+from ortune.verbs._shared.attempt import error_info
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named, words
 from ortune.verbs._shared.watching import with_words
@@ -146,9 +147,7 @@ class _Look:
             model=self.model.ref,
             workload=self.look.work,
             status="error" if error else "ok",
-            error=ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do)
-            if error
-            else None,
+            error=error_info(error) if error else None,
         )
 
     def _findings(self, pace: Pace) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import profile_names, short_name
 from ortune.durations import in_words
+from ortune.printable import amount
 from ortune.records import Envelope, ModelCost, OperatorTime
 from ortune.rules import EVERY_RULE
 from ortune.show import finding_words, memory_words, ort_format_words, transfer_words
@@ -50,7 +51,7 @@ def checks(left_out: Sequence[str]) -> str:
     """Return the number of skipped rules as text: "3 checks", or "all checks" if there was no time for any rule."""
     if EVERY_RULE in left_out:
         return "all checks"
-    return "1 check" if len(left_out) == 1 else f"{len(left_out)} checks"
+    return amount(len(left_out), "check")
 
 
 def no_profile(why: str) -> str:
@@ -148,7 +149,7 @@ def _nodes(result: LookResult) -> str:
     kinds = operators_in_file(result)
     total, top = sum(n for _, n in kinds), kinds[:TOP_OPERATORS]
     rest = len(kinds) - len(top)
-    more = f", {rest} other{'s' if rest > 1 else ''}" if rest else ""
+    more = f", {amount(rest, 'other')}" if rest else ""
     return f"{total} in file: " + ", ".join(f"{n} {op}" for op, n in top) + more if top else "none"
 
 
@@ -281,7 +282,7 @@ def _operator(row: OperatorTime, several: bool) -> str:
 
 
 def _nodes_of(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
+    return amount(count, "node")
 
 
 def findings(result: LookResult) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import COREML, NNAPI, QNN, WEBGPU, XNNPACK
 from ortune.catalogue.providers import COREML_NETWORK as NETWORK
+from ortune.printable import amount
 from ortune.records import Envelope, NodeReason, PartitionState, PartitionVerdict, RewriteSpec
 from ortune.show import rewrite_words
 from ortune.show.chart import Axis, Box, Chart
@@ -91,9 +92,7 @@ def how(state: PartitionState) -> str:
 
 def _short(state: PartitionState) -> str:
     return (
-        f"{percent(state.work_ratio, 0)} in {_counted(state.regions, 'region')}"
-        if state.regions
-        else "no node"
+        f"{percent(state.work_ratio, 0)} in {amount(state.regions, 'region')}" if state.regions else "no node"
     )
 
 
@@ -105,11 +104,7 @@ def _shown(provider: ProviderPartition) -> PartitionState:
 def _support(state: PartitionState) -> str:
     if not state.regions:
         return "supports no node"
-    return f"supports {percent(state.work_ratio, 0)} of the work in {_counted(state.regions, 'region')}"
-
-
-def _counted(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+    return f"supports {percent(state.work_ratio, 0)} of the work in {amount(state.regions, 'region')}"
 
 
 def not_asked(provider: str, what: str) -> str:
@@ -194,7 +189,7 @@ def _why_none(provider: ProviderPartition) -> str:
     if any(state.name == "fixed-shapes" and state.regions for state in others):
         return "dynamic dimensions are not supported"
     left = next(iter(provider.left), None)
-    return f"{_counted(len(left.nodes), left.op_type + ' node')}: {why(left.reason)}" if left else ""
+    return f"{amount(len(left.nodes), left.op_type + ' node')}: {why(left.reason)}" if left else ""
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:
@@ -262,13 +257,13 @@ def _provider(provider: ProviderPartition) -> list[Block]:
 def _agreement(agreed: ProviderAgreement) -> str:
     """Return a sentence on the provider's agreement with the operator table, and on the operators that differ."""
     ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
-    text = f"{agreed.asked} confirms {agreed.n_equal} of {_counted(agreed.n_nodes, 'node')} ({ratio})"
+    text = f"{agreed.asked} confirms {agreed.n_equal} of {amount(agreed.n_nodes, 'node')} ({ratio})"
     parts = [
         f"{n} {op[1:]} that it {'takes' if op[0] == '+' else 'leaves'}" for op, n in agreed.differing.items()
     ]
     text += f": not on {', '.join(parts)}" if parts else ""
     if agreed.n_removed:
-        text += f"; ONNX Runtime had already removed {_counted(agreed.n_removed, 'node')}"
+        text += f"; ONNX Runtime had already removed {amount(agreed.n_removed, 'node')}"
     if agreed.not_compiled:
         text += f"; it validated each node, then failed to compile them: {_first_line(agreed.not_compiled)}"
     return text
@@ -283,8 +278,8 @@ def _splits(costliest: CostliestOperator, *, split: bool) -> str:
     left = costliest.left
     does = "splits the model most" if split else "keeps most of the work on the CPU"
     text = (
-        f"{left.op_type} ({_counted(len(left.nodes), 'node')}: {why(left.reason)}) {does}: "
-        f"{_counted(costliest.regions_without, 'region')} without it"
+        f"{left.op_type} ({amount(len(left.nodes), 'node')}: {why(left.reason)}) {does}: "
+        f"{amount(costliest.regions_without, 'region')} without it"
     )
     if costliest.rewrite is None:
         return text
@@ -313,7 +308,7 @@ def _details(provider: ProviderPartition) -> list[Block]:
                 Column("tensors out"), Column("operators", "text"), Column("on the CPU before it", "text"),
             ),
             rows,
-            notes=[f"and {_counted(more, 'region')} more"] if more else [],
+            notes=[f"and {amount(more, 'region')} more"] if more else [],
         ),
         table(
             (Column("on the CPU", "label"), Column("nodes"), Column("reason", "text")),
@@ -344,7 +339,7 @@ def _drawing(provider: ProviderPartition) -> Block:
                     about=f"region {number + 1}: {len(region.nodes)} nodes, {percent(region.work_ratio, 0)}",
                 )
             )
-    alt = f"{_counted(provider.n_nodes, 'node')} in execution order, {_counted(len(provider.regions), 'region')}"
+    alt = f"{amount(provider.n_nodes, 'node')} in execution order, {amount(len(provider.regions), 'region')}"
     ticks = ((0.0, "first node"), (1.0, "last node"))
     return Chart(alt=alt, marks=tuple(marks), height_px=56, x=Axis(ticks=ticks))
 

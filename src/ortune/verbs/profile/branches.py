@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ortune.graph.branches import with_names
-from ortune.graph.model.open import open_model
 from ortune.graph.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.measuring.sides import ResolvedSide
 
@@ -21,7 +20,7 @@ def with_distinct_names(side: ResolvedSide, folder: Path) -> ResolvedSide:
         side: The side to profile.
         folder: Folder for the copy.
     """
-    model = side.model if side.runs == side.model.path else open_model(side.runs)
+    model = side.opened()
     if model.facts.format == "ort" or model.size_bytes > MOST_BYTES:
         return side
     copy = with_names(model.ir)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ortune.catalogue.providers import short_name
 from ortune.engines.profiling.compiled import IN_PARTS
+from ortune.printable import amount
 from ortune.records import CompiledGraph, Plan, ProfileResult
 from ortune.show.document import Block, Cell, Column, Line, Table, table
-from ortune.show.headline import count
 from ortune.show.numbers import duration, percent, shorten
 from ortune.show.profile_nodes import NAME
 
@@ -27,7 +27,7 @@ def by_type(graph: CompiledGraph) -> str:
         for i, (name, ns) in enumerate(sorted(times.items(), key=lambda item: -item[1]))
         if ns > 0.005 * whole
     ]
-    counted = f"{count(len(graph.layers), 'layer')}, its own counters over {count(graph.n_runs, 'run')}"
+    counted = f"{amount(len(graph.layers), 'layer')}, its own counters over {amount(graph.n_runs, 'run')}"
     if not parts:  # counters are in microseconds
         return f"{short_name(graph.provider)} takes less than a microsecond for each layer ({counted})"
     return f"{short_name(graph.provider)} computes {', '.join(parts)} ({counted})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ortune.catalogue.providers import short_name
 from ortune.durations import in_words
+from ortune.printable import amount, first_of
 from ortune.records import ProfileResult, TraceInfo
 from ortune.show.numbers import duration, percent, shorten
 from ortune.show.placement_words import placed
@@ -130,17 +131,15 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
 def uncounted(result: ProfileResult) -> str:
     """Return a note with the number of values of unknown size that the memory totals omit; "" if none are omitted."""
     n = result.memory.n_unknown if result.memory else 0
-    return f"{n} {'value is' if n == 1 else 'values are'} of unknown size and not counted" if n else ""
+    return f"{amount(n, 'value is', 'values are')} of unknown size and not counted" if n else ""
 
 
 def unmapped(result: ProfileResult) -> str:
     """Return a note with the number and first names of nodes that could not be mapped to the user's; "" for none."""
     if not result.unmapped:
         return ""
-    first = ", ".join(shorten(name, 32) for name in result.unmapped[:3])
-    more = f" and {len(result.unmapped) - 3} more" if len(result.unmapped) > 3 else ""
-    n = len(result.unmapped)
-    return f"{n} {'node' if n == 1 else 'nodes'} of the optimised graph: {first}{more}"
+    first = first_of([shorten(name, 32) for name in result.unmapped], 3)
+    return f"{amount(len(result.unmapped), 'node')} of the optimised graph: {first}"
 
 
 def untraced(reason: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import Cpus, Memory, Pairs, Rewrites
 from ortune.verbs._shared.groups import OnePlanOptions, ResumeOptions, with_pod
-from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, option_fields
+from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, given_flags
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
@@ -108,11 +108,7 @@ class Options(ResumeOptions, OnePlanOptions):
         return with_pod(feeds, self.cpus, self.memory)
 
     @property
-    def of_models(self) -> dict[str, bool]:
-        """Maps the options that apply only to models to whether each was passed."""
+    def of_models(self) -> list[str]:
+        """Flags of the options that were passed and apply only to models."""
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
-        return {
-            option.spelling.flag: option.given(self)
-            for option in option_fields(Options)
-            if isinstance(option.spelling, Option) and option.name not in of_both
-        }
+        return [flag for name, flag in given_flags(self).items() if name not in of_both]

@@ -63,9 +63,6 @@ PROCESSES = 5
 """Profiled processes per side of a comparison; with three or more, a node's change has an interval."""
 
 
-USUAL_BUDGET_S = 30.0
-
-
 OWN = ("against", "b_set", "b_runtime", "processes", "no_peak", "keep", "export", "report", "budget")
 """Options that other verbs lack or use in a different sense."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -39,13 +39,13 @@ def kind_of(text: str) -> Kind:
     return "trace" if looks_like_trace(head) or path.suffix in TEXTS else "model"
 
 
-def about_traces(subject: str, against: str | None, models_only: Mapping[str, object]) -> bool:
+def about_traces(subject: str, against: str | None, models_only: Sequence[str]) -> bool:
     """Return whether the arguments are traces to read, rather than models to run.
 
     Args:
         subject: The first argument.
         against: The second argument; None without one.
-        models_only: Maps options that apply only to models to whether each was passed.
+        models_only: Flags that were passed and apply only to models.
 
     Raises:
         UsageError: The arguments do not form a pair, or an option does not apply to a trace.
@@ -65,10 +65,9 @@ def about_traces(subject: str, against: str | None, models_only: Mapping[str, ob
             where=f"{trace}, {other}",
             do="pass two traces, or a model first: ortune profile model.onnx --against B",
         )
-    useless = [option for option, asked in models_only.items() if asked]
-    if traces and useless:
+    if traces and models_only:
         raise UsageError(
-            f"{', '.join(useless)}: has no effect on a recorded trace",
+            f"{', '.join(models_only)}: has no effect on a recorded trace",
             where=subject,
             do="omit them, or pass the model instead of its trace",
         )

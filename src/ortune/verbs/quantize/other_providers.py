@@ -124,7 +124,7 @@ class OtherProviders:
         strict = strict_settings(provider)
         features = precision.baseline.host.features
         types = _number_types(provider, features)
-        for own in lower_precisions(provider, None):
+        for own in lower_precisions(provider):
             if lacking := without_instructions(own, features):
                 plan = Plan(providers=target.providers, settings={**settings, **own})
                 precision.refuse(plan, lacking)
@@ -169,7 +169,7 @@ def planned(
         target = targets.find(name)
         provider = target.provider.name
         # The instruction sets of the other machine are unknown, so all number types are planned.
-        types = _number_types(provider, None)
+        types = _number_types(provider, ())
         floats = [Plan(providers=target.providers, settings={**settings, **own}) for own in types]
         static = next((plan for plan in files if plan.rewrites[-1].name == STATIC), None)
         given = [*files[:FIRST], *(_of_its_kind(static, name) if static is not None else [])]
@@ -179,11 +179,11 @@ def planned(
     return tuple(found)
 
 
-def _number_types(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
+def _number_types(provider: str, features: Collection[str]) -> list[dict[str, Value]]:
     """Return a provider's settings for each number type, exact last; {} means the provider's default."""
     strict = strict_settings(provider)
     lower = lower_precisions(provider, features)
-    has_settings = bool(lower_precisions(provider, None))
+    has_settings = bool(lower_precisions(provider))
     return [*lower, *([{}] if strict and not has_settings else []), strict]
 
 

@@ -16,9 +16,9 @@ from ortune.records import (
 )
 from ortune.records.base import Record
 
-KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
-"""Reason that a layer is in float: its error is too large, quantization saves no time, the quantizer does not support
-the layer, or there was no time to measure it; "" for a quantized layer."""
+KeptReason = Literal["", "error", "no-gain", "not-quantized"]
+"""Reason that a layer is in float: its error is too large, quantization saves no time, or the quantizer does not
+support the layer; "" for a quantized layer."""
 
 
 Saturation = Literal["", "measured", "elsewhere"]

@@ -9,6 +9,7 @@ import msgspec
 from ortune.catalogue.providers import find as of_provider
 from ortune.catalogue.providers import short_name
 from ortune.durations import as_option
+from ortune.printable import amount, listed
 from ortune.records import Envelope, Plan, PrecisionRow, VerdictName
 from ortune.show import finding_words, others_words, precision_words, sides
 from ortune.show import headline as heads
@@ -25,7 +26,7 @@ from ortune.show.document import (
     Tone,
     stopped,
 )
-from ortune.show.numbers import factor, listed, percent, size
+from ortune.show.numbers import factor, percent, size
 from ortune.show.output_words import limit_missed
 from ortune.show.precision_words import model
 from ortune.show.stored_kind import StoredKind
@@ -44,7 +45,7 @@ NOTHING_TO_RACE = "no quantized model can be compared with the float model, so n
 
 def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
     """Return a sentence that says that `n` models were not raced or, if `exploring`, that none could be confirmed."""
-    what = "1 model was" if n == 1 else f"{n} models were"
+    what = amount(n, "model was", "models were")
     lack = (
         "the budget is too small to confirm a model"
         if exploring
@@ -68,7 +69,7 @@ def untested(n: int, n_methods: int, budget_s: float) -> str:
 
 def left_out(n: int) -> str:
     """Return a sentence that says that `n` methods were not tested because of the result for an earlier model."""
-    what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
+    what = amount(n, "quantization method was", "quantization methods were")
     return (
         f"{what} not tested: each was worse than the winner in an earlier model with the same kinds of layers "
         "(with a new --store, all are tested)"
@@ -89,7 +90,7 @@ def headline(result: QuantizeResult) -> str:
         raced = any(row.comparison is not None for row in result.front)
         verdict: VerdictName = "inconclusive" if raced else "nothing-tested"
         return heads.headline(verdict, _why_float(result), "keep the float model", unsure)
-    figure = heads.measured(comparison, heads.count(comparison.n_blocks, "block"))
+    figure = heads.measured(comparison, amount(comparison.n_blocks, "block"))
     error = f"error {error_text(row.error)}"
     if result.judged_by and row.outputs is not None:
         after, before = metric_words.values(result, row.outputs)
@@ -109,7 +110,7 @@ def better_with_package(result: QuantizeResult) -> str:
     row = result.elsewhere
     if row is None or row.comparison is None:
         return ""
-    figure = heads.measured(row.comparison, heads.count(row.comparison.n_blocks, "block"))
+    figure = heads.measured(row.comparison, amount(row.comparison.n_blocks, "block"))
     needs = f"; {adopting(result.elsewhere_needs)}" if result.elsewhere_needs else ""
     return f"with another package: {figure}, error {error_text(row.error)}, {sections.method_name(row.plan)}{needs}"
 
@@ -142,7 +143,7 @@ def _failures(rows: Sequence[PrecisionRow]) -> str:
     if not failed:
         return ""
     same = " with the same error" if len({row.why for row in failed}) == 1 and len(failed) > 1 else ""
-    return f"{len(failed)} of {heads.count(len(rows), 'quantization method')} failed{same}"
+    return f"{len(failed)} of {amount(len(rows), 'quantization method')} failed{same}"
 
 
 def _silent_outputs(result: QuantizeResult) -> str:
@@ -245,8 +246,7 @@ def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
     for row in rows:
         by_reason.setdefault(row.why, []).append(sections.method_name(row.plan))
     return [
-        f"{heads.count(len(names), 'method')}: {reason} ({_listed(names)})"
-        for reason, names in by_reason.items()
+        f"{amount(len(names), 'method')}: {reason} ({_listed(names)})" for reason, names in by_reason.items()
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -85,14 +86,32 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
             where="--issue",
             do="ortune report MODEL.onnx --issue FOLDER",
         )
-    if files.exists(folder):
-        raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
-    try:
-        folder.mkdir()
+    with _new_folder(folder):
         envelope = skeleton.run(
             asked_skeleton.Options(model=options.sessions[0], output=folder / asked_skeleton.USUAL), watcher
         )
         files.write(folder / ISSUE, skeleton_words.issue(envelope))
+    return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
+
+
+def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
+    """Write a text on an application's findings, without the user's paths and arguments, to a folder."""
+    with _new_folder(folder):
+        result = record.result_of(anonymous(recording))
+        if not result.findings:
+            raise UsageError("nothing was found in this recording", where=name, do=f"ortune report {name}")
+        files.write(folder / ISSUE, record_words.issue(result))
+    return ReportResult(kind="told", text=str(folder / ISSUE))
+
+
+@contextlib.contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Make a folder for a report; remove it again after an error if it is empty."""
+    if files.exists(folder):
+        raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
+    try:
+        folder.mkdir()
+        yield
     except OrtuneError:
         with contextlib.suppress(OSError):
             folder.rmdir()  # for the next try
@@ -101,24 +120,6 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
         raise UsageError(
             f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
         ) from error
-    return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
-
-
-def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
-    """Write a text on an application's findings, without the user's paths and arguments, to a folder."""
-    if files.exists(folder):
-        raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
-    result = record.result_of(anonymous(recording))
-    if not result.findings:
-        raise UsageError("nothing was found in this recording", where=name, do=f"ortune report {name}")
-    try:
-        folder.mkdir()
-        files.write(folder / ISSUE, record_words.issue(result))
-    except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
-        ) from error
-    return ReportResult(kind="told", text=str(folder / ISSUE))
 
 
 def _stored(recording: Recording) -> StoredSession:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.show.numbers import listed
+from ortune.printable import listed
 
 NO_CLAIM = (
     "measured separately: each result holds only within its own blocks; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Sequence
 
-from ortune.printable import operand
+from ortune.printable import first_of, operand
 from ortune.records import Envelope
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.show.numbers import shorten
@@ -83,10 +83,7 @@ def _step(step: RewriteStep) -> str:
 
 def _operators(result: RewritingResult) -> str:
     ordered = sorted(result.operators.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = ", ".join(f"{shorten(name, 40)} {n:+d}" for name, n in ordered[:MOST_OPERATORS])
-    return shown + (
-        f" and {len(ordered) - MOST_OPERATORS} more kinds" if len(ordered) > MOST_OPERATORS else ""
-    )
+    return first_of([f"{shorten(name, 40)} {n:+d}" for name, n in ordered], MOST_OPERATORS, "more kinds")
 
 
 def _listed(result: RewritingResult, model: str) -> Document:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from ortune.printable import operand
+from ortune.printable import first_of, operand
 from ortune.records import ChangedModel, Envelope
 from ortune.show.document import Block, Column, Document, Line, Pairs, Points, Tone, table
 from ortune.show.missed import missed_points
@@ -56,9 +56,8 @@ def _unmatched(result: RunResult) -> Iterator[str]:
         yield f"Not used by the program: {', '.join(absent)}."
     others = {name: n for name, n in result.unmatched.items() if name not in updated}
     if others:
-        names = ", ".join(list(others)[:3])
-        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        yield f"Not in the bundle, left alone: {names}{more} ({counted(sum(others.values()), 'session')})."
+        names = first_of([*others], 3)
+        yield f"Not in the bundle, left alone: {names} ({counted(sum(others.values()), 'session')})."
 
 
 def document(envelope: Envelope[RunResult]) -> Document:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ortune.records import Envelope
 from ortune.show.document import Document, Line
 from ortune.show.stored_kind import StoredKind
@@ -17,8 +15,7 @@ def document(envelope: Envelope[BenchResult]) -> Document:
     if host is None:
         return bench
     where = f"in {host.cpu}, {host.logical} logical processors"
-    n = next((i for i, block in enumerate(bench.blocks) if not isinstance(block, Line)), len(bench.blocks))
-    return replace(bench, blocks=[*bench.blocks[:n], Line(where), *bench.blocks[n:]])
+    return bench.with_below_lines(Line(where))
 
 
 STORED = StoredKind(

@@ -17,15 +17,14 @@ from ortune.measuring.application_soak import ApplicationSoak, SoakedScript, as_
 from ortune.measuring.budget import Budget
 from ortune.measuring.opening import Experiment
 from ortune.measuring.soak_experiments import groups
-from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
+from ortune.measuring.soaked import was_called
 from ortune.measuring.watcher import Watcher
 from ortune.printable import operand
 from ortune.records import Envelope, Recording
 from ortune.search.phases import SOAK_SHARE
-from ortune.show.numbers import memory
-from ortune.stats import soak as soaks
 from ortune.verbs._app_bench.run import LEAST_NS
 from ortune.verbs._app_bench.words import missing
+from ortune.verbs._shared import soak_progress
 from ortune.verbs._shared.applications import application_of, require_applicable
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
@@ -81,7 +80,7 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
     run = ApplicationSoak(
         application, as_is(played, copies, opened.terms.feeds.seed), SOAK_SHARE * budget.left_s
     )
-    progress = partial(_progress, opened)
+    progress = partial(soak_progress.show, opened, "")
     try:
         going = run.start() and run.run(look_s, progress)
         # If the memory of no process rises so far, the soak continues for the rest of the time.
@@ -104,11 +103,6 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
     if rises and result.verdict in judging.RISES:
         result, going = _with_causes(opened, application, run, result, budget, alive)
     return opened.document(result, status="ok" if going else "interrupted", verdict=result.verdict)
-
-
-def _progress(opened: Experiment, calls: int, held_bytes: float) -> None:
-    text = f"{calls:,} calls, {memory(held_bytes, 4)}"
-    opened.watch.progress(text, opened.budget.running.spent_s, opened.budget.total_s)
 
 
 def _with_causes(
@@ -137,7 +131,7 @@ def _with_causes(
         groups(wanted, alive),
         budget,
         partial(ApplicationSoak, application),
-        partial(_progress, opened),
+        partial(soak_progress.show, opened, ""),
         growing=result.verdict == "growing",
     )
     findings = findings_of(next(iter(application.bases.values())), found)
@@ -175,26 +169,15 @@ def _result(
     calls = max((each.points[-1].calls for each in own if each.points), default=0)
     return SoakResult(
         side=msgspec.structs.replace(side, label=Path(options.model).name, plan=base.side.plan),
-        verdict=worst.verdict,
-        calls=worst.calls,
-        calls_per_s=worst.calls_per_s,
-        first_bytes=worst.first_bytes,
-        held_bytes=worst.held_bytes,
-        returned_bytes=worst.returned_bytes,
-        released_bytes=worst.released_bytes,
+        **judging.figures_of(worst),
         base_bytes=judging.median_known([each.done.base_bytes if each.done else None for each in own]),
-        raised_by=worst.raised_by,
-        growth=worst.growth,
-        forecast=worst.forecast,
         killed=SoakKill(calls=calls, what=kill.what) if kill is not None else None,
-        enough_budget_s=worst.enough_budget_s,
-        sizes=worst.sizes,
         fixed=tuple(sorted({name for each in run.soaked if each.done for name in each.done.fixed})),
         fresh=tuple(sorted({each.name for inputs in run.fresh for each in inputs})),
-        load=words.played_on(run.rounds),
+        load=words.played_on(run.repeats),
         points=tuple(judging.row(each.name, point) for each in run.soaked for point in each.points),
         application=PlayedSoak(
-            rounds=run.rounds,
+            rounds=run.repeats,
             calls=played.calls,
             of_calls=played.of_calls,
             processes=tuple(rows),
@@ -214,36 +197,15 @@ def _row(
     own: Sequence[SoakedScript],
 ) -> AppProcessRow:
     """Return the row of a recorded process, with a verdict over all of its copies."""
-    soaked = [each for each in own if was_called(each)]
-    judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
-    verdict: SoakVerdict = judged.verdict if judged is not None else "undecided"
-    if any(each.failure is not None for each in own):
-        verdict = "killed"
-    sizes = tuple(size for size in judging.sizes_of(soaked, _feeds(application, script)) if size.calls)
-    per_s = judging.median([judging.rate(each) for each in soaked]) or 0.0
-    base = next(iter(application.bases.values()))
-    undecided = judged is not None and verdict == "undecided"
-    return AppProcessRow(
+    row = judging.process_row(
+        own,
+        _feeds(application, script),
+        next(iter(application.bases.values())),
+        killed=any(each.failure is not None for each in own),
+        elapsed_s=opened.elapsed_s,
         process=script.process + 1,
-        copies=len(own),
-        verdict=verdict,
-        calls=min((each.points[-1].calls for each in soaked), default=0),
-        sessions=max((each.points[-1].sessions for each in soaked), default=0),
-        calls_per_s=per_s,
-        first_bytes=judging.median([float(first_bytes(each)) for each in soaked]) or 0.0,
-        held_bytes=judging.median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
-        returned_bytes=judged.returned_bytes if judged is not None else None,
-        released_bytes=judging.median_known(
-            [each.done.released_bytes if each.done else None for each in soaked]
-        ),
-        raised_by=judging.raised_by(sizes),
-        growth=growth_figure(judged, 0)
-        if judged is not None and judged.growth.per_call is not None
-        else None,
-        forecast=judging.forecast(judged, base, per_s) if judged is not None else None,
-        enough_budget_s=judged.growth.longer * opened.elapsed_s if undecided and judged is not None else None,
-        sizes=sizes,
     )
+    return msgspec.structs.replace(row, sizes=tuple(size for size in row.sizes if size.calls))
 
 
 def _feeds(application: Application, script: Script) -> list[str]:

@@ -8,7 +8,7 @@ from ortune.measuring.application_soak import ApplicationSoak
 from ortune.measuring.budget import Budget
 from ortune.measuring.soak_experiments import A, experiments
 from ortune.measuring.soaking import ModelSoak
-from ortune.records import Plan, SoakChange, SoakExperiment
+from ortune.records import Plan, SoakChange, SoakExperiment, SoakPoint
 from ortune.verbs.soak import judging
 from ortune.verbs.soak.result import PointRow
 
@@ -20,7 +20,7 @@ def soak_changes(
     parts: Sequence[Sequence[tuple[A, SoakChange, Plan | None]]],
     budget: Budget,
     begin: Callable[[list[A], float], ModelSoak | ApplicationSoak],
-    progress: Callable[[int, float], None],
+    progress: Callable[[Sequence[SoakPoint]], None],
     *,
     growing: bool,
 ) -> tuple[list[SoakExperiment], list[PointRow], bool]:
@@ -30,7 +30,7 @@ def soak_changes(
         parts: Groups of changes; the first member of each group is the unchanged process.
         budget: The budget that the groups share.
         begin: Makes a soak, not yet started, from the arms of a group and its duration in seconds.
-        progress: Callback with the number of calls and the memory in bytes.
+        progress: Callback with the last point of each process, after each round.
         growing: Whether the memory of the unchanged process grows steadily; False if it rises to a level.
 
     Returns:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from ortune.measuring.measuring import Measuring
@@ -15,10 +17,11 @@ from ortune.records import Failed, SoakPoint, TrialError
 from ortune.show.message_words import texts
 from ortune.stats import growth
 from ortune.stats import soak as soaks
+from ortune.verbs._shared.load_words import load_words
 from ortune.verbs._shared.spelling import command
-from ortune.verbs.bench.words import load_words
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import (
+    AppProcessRow,
     LimitForecast,
     PointRow,
     SizeRow,
@@ -37,6 +40,64 @@ def killed(failure: Failed | TrialError) -> bool:
     return failure.reason == "out-of-memory" or "SIGKILL" in failure.what
 
 
+def process_row(
+    own: Sequence[ProcessMemory],
+    names: Sequence[str],
+    baseline: Measuring,
+    *,
+    killed: bool,
+    elapsed_s: float,
+    process: int = 1,
+    per_s: float | None = None,
+    recreate: int = 0,
+) -> AppProcessRow:
+    """Return the figures of a process, with a verdict over all of its copies.
+
+    Args:
+        own: The copies.
+        names: Name of each size.
+        baseline: Measurement of the model, or of one of an application's models.
+        killed: Whether a copy was killed.
+        elapsed_s: Seconds since the start of the command.
+        process: Number of the process in the recording, from 1.
+        per_s: Calls per second of ``--rate``; None if each call follows the previous one.
+        recreate: Number of calls after which sessions are created again; 0 to keep them.
+    """
+    soaked = [each for each in own if was_called(each)]
+    judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
+    verdict: SoakVerdict = "killed" if killed else judged.verdict if judged else "undecided"
+    sizes = sizes_of(soaked, names)
+    calls_per_s = per_s or median([rate(each) for each in soaked]) or 0.0
+    row = AppProcessRow(
+        process=process,
+        copies=len(own),
+        verdict=verdict,
+        calls=min((each.points[-1].calls for each in soaked), default=0),
+        sessions=max((each.points[-1].sessions for each in soaked), default=0),
+        calls_per_s=calls_per_s,
+        first_bytes=median([float(first_bytes(each)) for each in soaked]) or 0.0,
+        held_bytes=median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
+        released_bytes=median_known([each.done.released_bytes if each.done else None for each in soaked]),
+        raised_by=raised_by(sizes),
+        sizes=sizes,
+    )
+    if judged is None:
+        return row
+    return msgspec.structs.replace(
+        row,
+        returned_bytes=judged.returned_bytes,
+        growth=growth_figure(judged, recreate) if judged.growth.per_call is not None else None,
+        forecast=forecast(judged, baseline, calls_per_s),
+        enough_budget_s=judged.growth.longer * elapsed_s if verdict == "undecided" else None,
+    )
+
+
+def figures_of(row: AppProcessRow) -> dict[str, Any]:
+    """Return the figures of a process that are also fields of the whole result."""
+    names = set(AppProcessRow.__struct_fields__) & set(SoakResult.__struct_fields__)
+    return {name: getattr(row, name) for name in names}
+
+
 def made(
     options: Options, opened: Experiment, baseline: Measuring, soak: ModelSoak, rate_per_s: float | None
 ) -> SoakResult:
@@ -51,35 +112,24 @@ def made(
     """
     soaked = [each for each in soak.soaked if was_called(each)]
     names = [case.name for case in baseline.work.cases]
-    judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
     kill = _kill(soak.soaked, names, baseline)
-    verdict: SoakVerdict = "killed" if kill else judged.verdict if judged else "undecided"
-    calls = min((each.points[-1].calls for each in soaked), default=0)
-    per_s = rate_per_s or median([rate(each) for each in soaked]) or 0.0
-    growing = judged.growth if judged is not None and judged.growth.per_call is not None else None
     elapsed_s = opened.elapsed_s
-    sizes = sizes_of(soaked, names)
-    undecided = judged is not None and verdict == "undecided"
+    whole = process_row(
+        soak.soaked,
+        names,
+        baseline,
+        killed=kill is not None,
+        elapsed_s=elapsed_s,
+        per_s=rate_per_s,
+        recreate=options.recreate,
+    )
     arrival = "" if rate_per_s is None else f"{rate_per_s:.4g}/s, {options.arrival or 'poisson'} arrivals"
     return SoakResult(
         side=baseline.side.record,
-        verdict=verdict,
-        calls=calls,
-        calls_per_s=per_s,
-        first_bytes=median([float(first_bytes(each)) for each in soaked]) or 0.0,
-        held_bytes=median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
+        **figures_of(whole),
         children_bytes=median([float(each.points[-1].children_bytes) for each in soaked]) or 0.0,
-        returned_bytes=judged.returned_bytes if judged else None,
         base_bytes=median_known([each.done.base_bytes if each.done else None for each in soaked]),
-        released_bytes=median_known([each.done.released_bytes if each.done else None for each in soaked]),
-        raised_by=raised_by(sizes),
-        growth=growth_figure(judged, options.recreate)
-        if judged is not None and growing is not None
-        else None,
-        forecast=forecast(judged, baseline, per_s) if judged is not None else None,
         killed=kill,
-        enough_budget_s=judged.growth.longer * elapsed_s if judged is not None and undecided else None,
-        sizes=sizes,
         fresh=tuple(each.name for each in soak.soaked[0].wanted.fresh),
         fixed=tuple(sorted({name for each in soaked if each.done for name in each.done.fixed})),
         recreate=options.recreate,
@@ -91,7 +141,7 @@ def made(
         ),
         points=tuple(row(each.wanted.arm.name, point) for each in soak.soaked for point in each.points),
         notes=(*baseline.work.notes, *texts(baseline.notes)),
-        failed=verdict in options.failing,
+        failed=whole.verdict in options.failing,
         reproduce=command("soak", options),
         session=opened.log.id,
         elapsed_s=elapsed_s,

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from ortune.records import Envelope
 from ortune.show.chart import Axis, Box, Chart, Dot, Mark, Segment, value_axis, zero_axis
-from ortune.show.document import Block, Document, Head, Line, Section
+from ortune.show.document import Block, Document, Head, Section
+from ortune.show.machine_words import origin
 from ortune.show.numbers import duration, memory
 from ortune.verbs.soak import words
 from ortune.verbs.soak.result import PointRow, SoakResult
@@ -37,14 +38,11 @@ def document(envelope: Envelope[SoakResult]) -> Document:
     """Return the document for a page: the terminal's document with charts and a head."""
     result, plain = envelope.result, words.document(envelope)
     assert result is not None
-    blocks = list(plain.blocks)
-    answers = next((i for i, block in enumerate(blocks) if not isinstance(block, Line)), len(blocks))
-    blocks[answers:answers] = charts(result)
     tone = words.TONES.get(result.verdict, "bad")
-    host = envelope.host
-    machine = f"on {host.cpu}, " if host is not None and host.cpu else ""
-    origin = f"{machine}{result.side.runtime.build}"
-    return replace(plain, blocks=blocks, head=Head(unit=LARGE[result.verdict], tone=tone, origin=origin))
+    head = Head(
+        unit=LARGE[result.verdict], tone=tone, origin=origin(envelope.host, result.side.runtime.build)
+    )
+    return replace(plain.with_below_lines(*charts(result)), head=head)
 
 
 def charts(result: SoakResult) -> list[Block]:

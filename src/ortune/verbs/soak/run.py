@@ -20,8 +20,8 @@ from ortune.records import ArrivalSchedule, Envelope, FreshInput, NodeMemory, So
 from ortune.runtimes import runtimes
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.message_words import texts
-from ortune.show.numbers import memory
 from ortune.stats import arrivals
+from ortune.verbs._shared import soak_progress
 from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.quantities import per_second
 from ortune.verbs._shared.session import experiment, store_result
@@ -102,15 +102,16 @@ class _Run:
         budget = opened.budget.running.reserve(opened.answer_s)
         look_s = budget.spent_s + SOAK_SHARE * budget.left_s
         soak = ModelSoak(opened, baseline, arms, SOAK_SHARE * budget.left_s, self._schedule())
+        progress = partial(soak_progress.show, opened, "process")
         try:
-            going = soak.start() and soak.run(look_s, self._progress)
+            going = soak.start() and soak.run(look_s, progress)
             # If memory is flat or undecided so far, the soak continues for the rest of the time.
             rises = going and soak.all_alive and judging.rises(soak.soaked)
             if going and not rises:
-                going = soak.run(budget.end_s, self._progress)
+                going = soak.run(budget.end_s, progress)
         finally:
             soaked = soak.close()
-        if not soak.calls and not any(process.failure for process in soaked):
+        if not soak.repeats and not any(process.failure for process in soaked):
             raise Interrupted(words.STOPPED)
         self._require_answer(soaked)
         result = made(self.options, opened, baseline, soak, rate_per_s=self._rate())
@@ -144,7 +145,7 @@ class _Run:
             parts,
             budget,
             lambda arms, total_s: ModelSoak(opened, baseline, arms, total_s, self._schedule()),
-            self._progress,
+            partial(soak_progress.show, opened, "process"),
             growing=result.verdict == "growing",
         )
 
@@ -155,16 +156,10 @@ class _Run:
         try:
             # All sizes were called before, so this takes no longer than a turn.
             if soak.start():
-                soak.run(budget.running.spent_s + NODES_S, lambda calls, held_bytes: None)
+                soak.run(budget.running.spent_s + NODES_S, lambda points: None)
         finally:
             (soaked,) = soak.close()
         return soaked.nodes[:MOST_NODES]
-
-    def _progress(self, calls: int, held_bytes: float) -> None:
-        budget = self.opened.budget.running
-        self.opened.watch.progress(
-            f"{calls:,} calls a process, {memory(held_bytes, 4)}", budget.spent_s, budget.total_s
-        )
 
     def _rate(self) -> float | None:
         rate = self.options.rate

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ortune.catalogue.providers import short_name
+from ortune.printable import amount
 from ortune.records import Candidate, ProviderCost
-from ortune.show import headline as heads
 from ortune.show.numbers import change, duration, memory, significant
 from ortune.show.transfer_words import included
 from ortune.verbs._shared.adoption_words import adopting
@@ -60,7 +60,7 @@ def other_providers(result: TuneResult) -> list[tuple[str, str]]:
     lines = []
     for name, best in raced.items():
         assert best.ratio is not None
-        blocks = heads.count(best.n_blocks, "block")
+        blocks = amount(best.n_blocks, "block")
         text = f"not chosen: its best configuration measured {change(best.ratio)}{beside} ({blocks}, exploratory)"
         lost = _lost(costs[name]) if name in costs else []
         lines.append((short_name(name), "; ".join(filter(None, (text, best.why, ", ".join(lost))))))

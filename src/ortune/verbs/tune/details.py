@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import CPU
 from ortune.durations import as_option, in_words
+from ortune.printable import amounts
 from ortune.records import Comparison, PlanStatus, SettingWorth, TradeRow, UntestedTarget, assignment
 from ortune.show import finding_words
 from ortune.show.checks import control_words, guard
@@ -14,7 +15,6 @@ from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import VERIFIED
 from ortune.verbs._shared.tune_facts import deciding, fixed_findings, untried_plans
-from ortune.verbs._shared.tune_headline import counted
 from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 NAMED = 6  # plans in a list, at most
@@ -38,7 +38,7 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
     if not kept:
         return ""
     paying, n_rewrites = sum(pays(s) for s in kept), sum(not s.value for s in kept)
-    what = counted(n_rewrites, len(kept) - n_rewrites)
+    what = amounts((n_rewrites, "rewrite"), (len(kept) - n_rewrites, "setting"))
     if len(kept) == 1:
         return what + (", gain confirmed" if paying else "")
     if not paying and all(s.without_ratio is None for s in kept):

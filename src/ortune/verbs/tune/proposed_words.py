@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.printable import amount
+
 IN_ROWS = "batches in parts"
 REQUESTED = "the requested default"
 ALL_AFTER, ALL_BEFORE = "all after them", "all before them"
@@ -21,7 +23,7 @@ def rewrite(name: str, plan: str, reason: str) -> str:
 
 def islands(n: int, provider: str) -> str:
     """Return the number of nodes on the CPU between nodes on another execution provider."""
-    count = "1 node" if n == 1 else f"{n} nodes"
+    count = amount(n, "node")
     return f"{count} on the CPU between nodes on {provider}"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ortune.printable import amount
 from ortune.records import ProfileDifference
 from ortune.show import difference_tables, difference_words
-from ortune.show import headline as heads
 from ortune.show.numbers import duration, factors, shorten, times
 from ortune.show.profile_tables import category_words
 from ortune.verbs._shared import tune_facts
@@ -54,7 +54,7 @@ def _in_part(difference: ProfileDifference, both: str) -> str:
         node = f"{shorten(first.name, NAME)} ({difference_words.row_change(first)})"
         return f"Why: whole runs under the profiler {whole}, but {which} {node}."
     if certain:
-        nodes = heads.count(len(certain), "node")
+        nodes = amount(len(certain), "node")
         return f"The reason is unknown: whole runs under the profiler {whole}, and {nodes} that differ take no less."
     return f"The reason is unknown: profiles of both {whole}."
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 
@@ -54,16 +53,16 @@ def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
     found = run.replay.once("within-memory", WithinMemory, lambda: _find(run, limit_bytes))
     run.record_other_work()
     baseline, search = run.baseline, run.search
+    default, current = search.default, search.current
     if found.current is not None and not found.holds(found.current):
-        search.current = None
+        current = None
     if found.base is not None:
         model, failed = run.plan_runs.model_of(found.base, run.budget.left_s)
         if model is None:
             raise MeasurementError(failed, where=baseline.side.label)
         baseline.side = replace(baseline.side, plan=found.base, runs=model)
-        run.side, search.default = baseline.side, found.base
-        search.race.default = found.base
-    search.race.with_current = search.current not in (None, search.default)
+        run.side, default = baseline.side, found.base
+    search.compare_with(default, current)
     return found
 
 
@@ -178,13 +177,10 @@ def _trial(run: Tuning, name: str, plan: Plan) -> Outcome | str:
     if model is None:
         return failed
     executor = run.baseline.executor
-    last, timing = executor.last, executor.timing
-    executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
-    outcome = executor.trial(
-        run.baseline.arm(name, plan=plan, model=model), runs=RUNS, keep_outputs=True, fresh=True
-    )
-    executor.last, executor.timing = last, timing
-    return outcome
+    with executor.keeping_last(), executor.without_warmup():
+        return executor.trial(
+            run.baseline.arm(name, plan=plan, model=model), runs=RUNS, keep_outputs=True, fresh=True
+        )
 
 
 def _memory_try(run: Tuning, plan: Plan, outcome: Outcome | str) -> MemoryTry:
@@ -192,11 +188,8 @@ def _memory_try(run: Tuning, plan: Plan, outcome: Outcome | str) -> MemoryTry:
         return MemoryTry(plan=plan, failed=outcome)
     if not isinstance(outcome, Measured):
         return MemoryTry(plan=plan, failed=f"{outcome.reason}: {outcome.what}")
-    baseline = run.baseline
-    own, outputs = output_check.own_outputs(baseline), Path(outcome.outputs_path)
-    gone = output_check.removed_outputs(baseline, plan.rewrites)
     tolerance = run.plan_runs.tolerance_of(plan)
-    difference = baseline.comparer.difference(own, outputs, baseline.refs, tolerance, gone)
+    difference = output_check.from_own(run.baseline, outcome, tolerance, plan.rewrites)
     kept = outcome.done.kept
     return MemoryTry(
         plan=plan,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ortune import rewrites
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.racing.tuning import Tuning
@@ -26,17 +24,17 @@ def step_down(run: Tuning) -> None:
     output_check.step_down(baseline)
     if baseline.check.wrong_plan is None:
         return
-    run.side, search.default = baseline.side, baseline.side.plan
-    search.race.default = search.default
+    run.side = baseline.side
     if baseline.lowered is None:
         search.race.timed_only = Entry(
             plan=baseline.check.wrong_plan,
             origin=proposed_words.REQUESTED,
             status="wrong-output",
         )
-    if search.current is not None and search.current.settings.get(LEVEL.name, LEVEL.default) == asked:
-        search.current = None
-    search.race.with_current = search.current not in (None, search.default)
+    current = search.current
+    if current is not None and current.settings.get(LEVEL.name, LEVEL.default) == asked:
+        current = None
+    search.compare_with(baseline.side.plan, current)
 
 
 def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
@@ -54,12 +52,11 @@ def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
 def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
     pace = run.pace(share)
     row = rewrites.pipeline(run.side.model.ir, workload=run.baseline.work, begins=pace.begins)
-    last = run.baseline.executor.last
-    found: tuple[RewriteSpec, ...] = row if row and _right(run, row) else ()
-    if len(found) > 1:
-        ones = ((spec,) for spec in row if pace.begins(spec.name))
-        found = next((one for one in ones if _right(run, one)), found)
-    run.baseline.executor.last = last  # later costs are derived from it
+    with run.baseline.executor.keeping_last():
+        found: tuple[RewriteSpec, ...] = row if row and _right(run, row) else ()
+        if len(found) > 1:
+            ones = ((spec,) for spec in row if pace.begins(spec.name))
+            found = next((one for one in ones if _right(run, one)), found)
     if found:
         run.baseline.note(proposed_words.mended([spec.name for spec in found]))
     return found
@@ -79,12 +76,10 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
     outcome = baseline.executor.trial(
         baseline.arm("mended", plan=plan, model=model), runs=0, keep_outputs=True, fresh=True
     )
-    if not isinstance(outcome, Measured):
-        return False
-    own = output_check.own_outputs(baseline)
-    without = output_check.removed_outputs(baseline, specs)
-    outputs = Path(outcome.outputs_path)
-    return baseline.comparer.difference(own, outputs, baseline.refs, baseline.options.tolerance, without).ok
+    return (
+        isinstance(outcome, Measured)
+        and output_check.from_own(baseline, outcome, baseline.options.tolerance, specs).ok
+    )
 
 
 def time_once(run: Tuning) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from ortune.printable import amount
 from ortune.records import Envelope, MemoryPoint, MemoryProfile, ProfileResult
 from ortune.show.chart import Axis, Box, Chart, Mark, Segment, zero_axis
 from ortune.show.document import Block, Cell, Column, Pairs, Row, table
-from ortune.show.headline import count
 from ortune.show.memory_words import size
 from ortune.show.profile_nodes import names
 from ortune.verbs.profile.memory_words import memory_owner, memory_source, memory_total
@@ -73,7 +73,7 @@ def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
         if point.held_bytes is not None
     ]
     alt = (
-        f"Memory over {count(len(memory.points), 'node')}; at most {size(memory.peak_bytes)} at "
+        f"Memory over {amount(len(memory.points), 'node')}; at most {size(memory.peak_bytes)} at "
         f"{called.get(memory.peak_node, memory.peak_node)}"
     )
     ends = ((0.0, "first node"), (float(len(steps)), f"last of {len(memory.points)}"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ortune.catalogue.providers import short_name
+from ortune.printable import amount
 from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.show.document import Block, Cell, Column, Fold, Line, table
-from ortune.show.headline import count
 from ortune.show.numbers import duration, operations
 from ortune.show.profile_nodes import LOWER, floor_ratio, name_of, node_ns, node_share, undisturbed_ns, wait
 
@@ -62,7 +62,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
             sortable=True,
         ),
         Fold(
-            title=f"{count(len(result.unmapped), 'node')} of the optimised graph of unknown origin in the model",
+            title=f"{amount(len(result.unmapped), 'node')} of the optimised graph of unknown origin in the model",
             blocks=[Line(", ".join(result.unmapped[:UNMAPPED]), "faint")],
         ),
     ]

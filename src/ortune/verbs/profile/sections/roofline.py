@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.printable import amount
 from ortune.records import Envelope, MachinePeak, ProfiledNode, ProfileResult
 from ortune.show.chart import Axis, Chart, Dot, Segment, decade_axis
 from ortune.show.document import Block, Line, Points
-from ortune.show.headline import count
 from ortune.show.numbers import duration, operations, significant
 from ortune.show.profile_nodes import floor_ratio, name_of
 
@@ -43,7 +43,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     return [
         Chart(
             title="FLOP/s (vertical) by FLOP per byte moved (horizontal); larger dots take more time",
-            alt=f"{count(len(dots), 'node')}; the most expensive, {name_of(dots[0])}, does {operations(rates[0])}/s",
+            alt=f"{amount(len(dots), 'node')}; the most expensive, {name_of(dots[0])}, does {operations(rates[0])}/s",
             # The large ones first, so that none is hidden; their numbers on top of all.
             marks=(
                 *_roofs(peak, across, up),
@@ -141,7 +141,7 @@ def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tup
     entries = []
     if peak is not None and peak.flops_per_s and peak.bytes_per_s:
         most, moved = max(peak.flops_per_s), max(peak.bytes_per_s.values())
-        n = "1 thread" if most == 1 else f"{most} threads"
+        n = amount(most, "thread")
         entries.append(
             ("roof", f"{n}, float32: {operations(peak.flops_per_s[most])}/s, {significant(moved / 1e9)} GB/s")
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ortune.printable import first_of
 from ortune.records import Envelope, Finding
 from ortune.show.document import Block, Pairs, Points
 from ortune.verbs.tune.result import TuneResult
@@ -27,9 +28,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 def _rows(finding: Finding) -> list[tuple[str, str]]:
     """Return (label, text) rows for a finding: its name, then the evidence, the fix, and the location."""
-    more = len(finding.where) - PLACES
-    where = f"{', '.join(finding.where[:PLACES])}{f' and {more} more' if more > 0 else ''}"
-    parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]
+    parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", first_of(finding.where, PLACES))]
     lines = [f"{name}: {text}" for name, text in parts if text] or [""]
     names = [f"{finding.code} {finding.what}", *[""] * (len(lines) - 1)]
     return list(zip(names, lines, strict=True))

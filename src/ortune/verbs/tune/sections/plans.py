@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ortune.printable import amount
 from ortune.records import Candidate, Comparison, Envelope, Plan
 from ortune.show import numbers, sides
 from ortune.show.chart import Axis, IntervalMark, bounds_of, factor_axis
@@ -113,7 +114,7 @@ def _row(
     hue = {"good": "winner", "look": "current"}.get(name.tone, "other")
     interval = f" ({numbers.factors(*bounds)})" if has_interval else ""
     text = f"{numbers.times(factor)}{interval}"
-    blocks = "1 block" if n_blocks == 1 else f"{n_blocks} blocks"
+    blocks = amount(n_blocks, "block")
     beneath = f"{blocks}; {outcome}{f': {why}' if why else ''}"
     alt = f"{text} {'confirmed' if sure else 'exploratory'}"
     mark = IntervalMark(middle=factor, low=low, high=high, hue=hue, sure=sure)
