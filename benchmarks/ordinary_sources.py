@@ -1,9 +1,9 @@
-"""Do ordinary TFLite files and fitted estimators still open, and convert? Run by hand.
+"""Do ordinary TFLite files and fitted estimators still open, and export? Run by hand.
 
     python benchmarks/ordinary_sources.py [tflite scikit-learn lightgbm xgboost]
 
-Each source is written by its framework, and converted by one `ortune convert`, confined as for a user. A row counts the
-sources that opened, those whose model was written because its outputs are equal, and names the others with the reason.
+Each family is written by its framework. One confined process, as `ortune convert` starts it, opens and exports one
+source after another. A row counts the sources that opened and were exported, and names the others with the reason.
 The exit code is 1 where a source did not open. Converters come from the environments of ``ortune runtime add``, which
 are made where they are missing.
 """
@@ -11,17 +11,19 @@ are made where they are missing.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ortune.records import ExportSource, OpenSource, SourceExported, SourceFormat, SourceOpened
 from ortune.runtimes import made
 from ortune.runtimes.converters import SKLEARN, TENSORFLOW, Converter
+from ortune.targets.fence import fence_of
+from ortune.targets.source import SourceProcess, SourceProcessFailed
 
 SCIKIT_LEARN = {
     "logistic": "linear_model.LogisticRegression().fit(X, two)",
@@ -195,16 +197,15 @@ write("int8", small, representative_dataset=inputs, **optimise)
 write("flex", keras.Sequential([Input((8, 8)), L.Lambda(tf.linalg.det)]),
       target_spec=tf.lite.TargetSpec(supported_ops=[tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]))
 """
-LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `ortune convert` made of one source."""
+    """How far one source came."""
 
     name: str
     opened: bool
-    verdict: str
+    exported: bool = False
     why: str = ""
 
 
@@ -230,47 +231,55 @@ def write_tflite(folder: Path, python: str) -> Iterator[tuple[str, str]]:
     yield from ((path.stem, path.name) for path in sorted(folder.glob("*.tflite")))
 
 
-def converted(name: str, source: str, python: str, folder: Path) -> Outcome:
-    """Convert one source by the command line."""
-    command = [
-        sys.executable,
-        "-m",
-        "ortune",
-        "convert",
-        source,
-        "--json",
-        "--output",
-        "converted.onnx",
-        "--force",
-    ]
-    command += ["--source-python", python]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-    if not done.stdout:
-        return Outcome(name, opened=False, verdict="", why=done.stderr.strip()[-200:])
-    document = json.loads(done.stdout)
-    result, error = document.get("result") or {}, document.get("error") or {}
-    attempts = result.get("conversions") or ()
-    last: Mapping[str, object] = attempts[-1] if attempts else {}
-    fault = last.get("fault") or {}
-    why = str(
-        last.get("failed") or (fault.get("what") if isinstance(fault, dict) else "") or error.get("what", "")
+def outcome(process: SourceProcess, name: str, source: str, folder: Path) -> Outcome:
+    """Open one source, and export it with its first exporter."""
+    factory = ":" in source
+    kind: SourceFormat = "fitted" if factory else "tflite"
+    request = OpenSource(
+        kind=kind,
+        source=source if factory else str(folder / source),
+        factory=factory,
+        folder=str(folder),
+        example=str(process.folder / "example.npz"),
+        fence=fence_of([folder], process.folder),
     )
-    return Outcome(name, opened=bool(attempts), verdict=str(document.get("verdict") or "error"), why=why)
+    try:
+        opened = process.ask(request, SourceOpened)
+    except SourceProcessFailed as error:
+        return Outcome(name, opened=False, why=error.what)
+    output = str(process.folder / "exported.onnx")
+    try:
+        process.ask(
+            ExportSource(exporter=opened.exporters[0], dynamic={}, opset=0, output=output), SourceExported
+        )
+    except SourceProcessFailed as error:
+        return Outcome(name, opened=True, why=error.what)
+    return Outcome(name, opened=True, exported=True)
 
 
-def row(family: str, outcomes: list[Outcome]) -> str:
+def outcomes(python: str, sources: list[tuple[str, str]], folder: Path, own: Path) -> Iterator[Outcome]:
+    """Yield the outcome of each source; what ends the process gets a new one for the others."""
+    waiting = list(sources)
+    while waiting:
+        with SourceProcess(python, Path(tempfile.mkdtemp(dir=own)) / "process", "sources") as process:
+            while waiting:
+                found = outcome(process, *waiting.pop(0), folder)
+                print(found, file=sys.stderr, flush=True)
+                yield found
+                if "its process ended" in found.why or "took more than" in found.why:
+                    break
+
+
+def row(family: str, found: list[Outcome]) -> str:
     """One Markdown row; sources of one reason share it."""
     reasons: dict[str, list[str]] = {}
-    for each in outcomes:
-        if each.verdict != "written":
+    for each in found:
+        if not each.exported:
             stage = "" if each.opened else "not opened: "
             reasons.setdefault(stage + " ".join(each.why.split())[:200], []).append(each.name)
     others = "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
-    n_open, n_written = (
-        sum(each.opened for each in outcomes),
-        sum(each.verdict == "written" for each in outcomes),
-    )
-    return f"| {family} | {len(outcomes)} | {n_open} | {n_written} | {others or '-'} |"
+    counts = f"{len(found)} | {sum(each.opened for each in found)} | {sum(each.exported for each in found)}"
+    return f"| {family} | {counts} | {others or '-'} |"
 
 
 def main() -> None:
@@ -280,23 +289,21 @@ def main() -> None:
     parser.add_argument("families", nargs="*", choices=[*families, []], metavar="FAMILY")
     asked = parser.parse_args().families or families
     print(f"{datetime.now(UTC):%Y-%m-%d}\n")
-    print("| source | tried | opened | converted, outputs equal | the others |")
+    print("| source | tried | opened | exported | the others |")
     print("|---|---:|---:|---:|---|", flush=True)
     opened = True
     with tempfile.TemporaryDirectory(prefix="ortune-bench-") as name:
-        folder = Path(name)
+        folder, own = Path(name) / "sources", Path(name)
+        folder.mkdir()
         for family in asked:
             converter: Converter = TENSORFLOW if family == "tflite" else SKLEARN
             python = made.require_installed(
                 converter.name, lambda text: print(text, file=sys.stderr)
             ).runtime.python
             sources = write_tflite(folder, python) if family == "tflite" else write_fitted(folder, family)
-            outcomes = []
-            for source, text in sources:
-                outcomes.append(converted(source, text, python, folder))
-                print(outcomes[-1], file=sys.stderr, flush=True)
-            print(row(family, outcomes), flush=True)
-            opened = opened and all(each.opened for each in outcomes)
+            found = list(outcomes(python, list(sources), folder, own))
+            print(row(family, found), flush=True)
+            opened = opened and all(each.opened for each in found)
     raise SystemExit(not opened)
 
 
