@@ -116,6 +116,8 @@ XGBOOST = {
     "classifier_of_two_labels": "xgboost.XGBClassifier(n_estimators=20).fit(X, both > 0)",
 }
 _HEAD = """
+import os
+os.environ["OMP_NUM_THREADS"] = "1"  # more threads would only wait for each other on a busy machine
 import numpy as np
 {imports}
 
