@@ -62,7 +62,7 @@ SCIKIT_LEARN = {
     "histogram_regressor": "ensemble.HistGradientBoostingRegressor(max_iter=20, random_state=0).fit(X, real)",
     "ada_classifier": "ensemble.AdaBoostClassifier(n_estimators=20, random_state=0).fit(X, two)",
     "bagging": "ensemble.BaggingClassifier(random_state=0).fit(X, two)",
-    "isolation_forest": "ensemble.IsolationForest(20, random_state=0).fit(X)",
+    "isolation_forest": "ensemble.IsolationForest(n_estimators=20, random_state=0).fit(X)",
     "voting": "ensemble.VotingClassifier([('a', naive_bayes.GaussianNB()), "
     "('b', tree.DecisionTreeClassifier(max_depth=4))], voting='soft').fit(X, two)",
     "stacking": "ensemble.StackingClassifier([('a', naive_bayes.GaussianNB())]).fit(X, two)",
@@ -71,11 +71,11 @@ SCIKIT_LEARN = {
     "of_two_outputs": "multioutput.MultiOutputRegressor(linear_model.Ridge()).fit(X, both)",
     "mlp_classifier": "neural_network.MLPClassifier(max_iter=50, random_state=0).fit(X, three)",
     "mlp_regressor": "neural_network.MLPRegressor(max_iter=50, random_state=0).fit(X, real)",
-    "gaussian_process": "gaussian_process.GaussianProcessRegressor().fit(X[:40], real[:40])",
+    "gaussian_regressor": "gaussian_process.GaussianProcessRegressor().fit(X[:40], real[:40])",
     "linear_discriminants": "discriminant_analysis.LinearDiscriminantAnalysis().fit(X, three)",
     "quadratic_discriminants": "discriminant_analysis.QuadraticDiscriminantAnalysis().fit(X, three)",
     "k_means": "cluster.KMeans(4, n_init=1, random_state=0).fit(X)",
-    "mixture": "mixture.GaussianMixture(3, random_state=0).fit(X)",
+    "gaussian_mixture": "mixture.GaussianMixture(3, random_state=0).fit(X)",
     "partial_least_squares": "cross_decomposition.PLSRegression().fit(X, real)",
     "pca": "decomposition.PCA(3).fit(X)",
     "truncated_svd": "decomposition.TruncatedSVD(3, random_state=0).fit(X)",
@@ -84,7 +84,8 @@ SCIKIT_LEARN = {
     "polynomial": "preprocessing.PolynomialFeatures().fit(X)",
     "imputer": "impute.SimpleImputer().fit(X)",
     "best_columns": "feature_selection.SelectKBest(k=3).fit(X, two)",
-    "pipeline": "pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression()).fit(X, two)",
+    "scaled_logistic": "pipeline.make_pipeline(preprocessing.StandardScaler(), "
+    "linear_model.LogisticRegression()).fit(X, two)",
     "columns": "compose.ColumnTransformer([('a', preprocessing.StandardScaler(), [0, 1]), "
     "('b', 'passthrough', [2])]).fit(X)",
 }
@@ -159,7 +160,6 @@ TFLITE = {
     "transposed": [IMAGE, "L.Conv2DTranspose(8, 3, strides=2)", "L.Activation('tanh')"],
     "sound": [SOUND, "L.Conv1D(8, 5)", "L.MaxPooling1D(2)", "L.GlobalMaxPooling1D()", "L.Dense(3)"],
     "lstm": [SOUND, "L.LSTM(8, unroll=True)", "L.Dense(3)"],
-    "lstm_loop": ["Input((64, 8), batch_size=1)", "L.LSTM(8)", "L.Dense(3)"],
     "gru": ["Input((8, 8), batch_size=1)", "L.GRU(8, unroll=True)"],
     "both_directions": ["Input((8, 8), batch_size=1)", "L.Bidirectional(L.LSTM(4, unroll=True))"],
     "words": [WORDS, "L.Embedding(50, 8)", "L.GlobalAveragePooling1D()", "L.Dense(2, 'sigmoid')"],
