@@ -65,7 +65,8 @@ class Fitted:
         return ExportResult(inputs={_INPUT: _INPUT}, messages=[str(warning.message) for warning in caught])
 
     def _converted(self, opset: int | None) -> Any:
-        classifies = hasattr(self.estimator, "predict_proba")
+        # A mixture has probabilities of its components, and no classes.
+        classifies = hasattr(self.estimator, "predict_proba") and hasattr(self.estimator, "classes_")
         if self.family == "sklearn":
             import skl2onnx
 
