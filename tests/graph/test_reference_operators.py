@@ -67,6 +67,7 @@ REDUCED = [
     "ReduceSum",
     "ReduceSumSquare",
 ]
+SHAPE = (2, 4, 6, 6)
 PADS = ([0, 0, 0, 0], [1, 0, 2, 1])
 
 Case = tuple[str, dict[str, Array], dict[str, Any]]
@@ -137,11 +138,25 @@ def cases() -> Iterator[Case]:
     yield "LRN", {}, {"size": 3}
 
 
-def model_of(case: Case, opset: int) -> onnx.ModelProto:
+def cases_of_rank(rank: int) -> Iterator[Case]:
+    """Operators that take inputs of any number of axes."""
+    yield from ((op, {}, {}) for op in (*UNARY, *REDUCED))
+    yield from ((op, {}, {"axis": -1}) for op in ("Hardmax", "LogSoftmax", "Softmax", "ArgMax"))
+    if rank < 3:
+        return
+    yield "InstanceNormalization", {"s": some(4), "b": some(4)}, {}
+    for strides in (1, 2):
+        window = {"kernel_shape": [3] * (rank - 2), "strides": [strides] * (rank - 2)}
+        yield from ((op, {}, window) for op in ("AveragePool", "MaxPool"))
+        yield "Conv", {"w": some(4, 4, *[3] * (rank - 2)), "b": some(4)}, window
+        yield "ConvTranspose", {"w": some(4, 4, *[3] * (rank - 2))}, window
+
+
+def model_of(case: Case, opset: int, shape: tuple[int, ...] = SHAPE) -> onnx.ModelProto:
     op, inputs, attributes = case
     node = helper.make_node(op, ["x", *inputs], ["y"], **attributes)
     weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in inputs.items()]
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 4, 6, 6])
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
     graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
@@ -158,27 +173,36 @@ def run(model: onnx.ModelProto, x: Array) -> Array | None:
         return None
 
 
+def compared(case: Case, opset: int, x: Array) -> bool | None:
+    """Whether the evaluator gives what ONNX Runtime gives; None if one of them does not know the operator."""
+    model = model_of(case, opset, x.shape)
+    ours = run(model, x)
+    if ours is None or misread(ir.from_proto(model.graph.node[0])):
+        return None
+    model.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(ours.dtype), ours.shape)
+    )
+    right = evaluate(ir.from_proto(model), {"x": x})
+    if right is None:  # the evaluator does not know it, so nothing is claimed
+        return None
+    return right["y"].shape == ours.shape and np.allclose(right["y"], ours, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("opset", OPSETS)
 def test_what_is_evaluated_is_what_operators_are_defined_to_give(opset: int) -> None:
-    compared, otherwise = set[str](), list[str]()
-    x = some(2, 4, 6, 6)
-    for case in cases():
-        model = model_of(case, opset)
-        ours = run(model, x)
-        node = ir.from_proto(model.graph.node[0])
-        if ours is None or misread(node):
-            continue
-        model.graph.output[0].CopyFrom(
-            helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(ours.dtype), ours.shape)
-        )
-        right = evaluate(ir.from_proto(model), {"x": x})
-        if right is None:  # the evaluator does not know it, so nothing is claimed
-            continue
-        compared.add(case[0])
-        if right["y"].shape != ours.shape or not np.allclose(right["y"], ours, rtol=1e-3, atol=1e-4):
-            otherwise.append(f"{case[0]} {case[2]}")
-    assert otherwise == []
-    assert len(compared) > 40 and {"BatchNormalization", "Softmax", "Conv", "MaxPool"} <= compared
+    x = some(*SHAPE)
+    found = [(case, compared(case, opset, x)) for case in cases()]
+    assert [f"{case[0]} {case[2]}" for case, equal in found if equal is False] == []
+    known = {case[0] for case, equal in found if equal}
+    assert len(known) > 40 and {"BatchNormalization", "Softmax", "Conv", "MaxPool"} <= known
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 4, 7), (2, 4, 5, 4, 6)], ids=str)
+def test_operators_are_evaluated_for_any_number_of_axes(shape: tuple[int, ...]) -> None:
+    x = some(*shape)
+    found = [(case, compared(case, 17, x)) for case in cases_of_rank(len(shape))]
+    assert [f"{case[0]} {case[2]}" for case, equal in found if equal is False] == []
+    assert {"Softmax", "ReduceMean"} <= {case[0] for case, equal in found if equal}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 The evaluator implements quantization only from opset 19 on, and not in double precision. Before opset 14, its
 BatchNormalization uses batch statistics, as in training. Before opset 13, Softmax, LogSoftmax and Hardmax normalize
 over ``axis`` and all later axes, but the evaluator only uses ``axis``. Its GatherElements ignores the axis, or
-fails, for more than 32 rows, and its MeanVarianceNormalization is limited to single precision.
+fails, for more than 32 rows, and its MeanVarianceNormalization is limited to single precision. Its GlobalMaxPool takes
+the largest value of all channels, unless there are two or three axes after them.
 """
 
 from __future__ import annotations
@@ -102,6 +103,15 @@ class MeanVarianceNormalization(OpRun):
         return ((apart / (spread + 1e-9)).astype(x.dtype),)
 
 
+class GlobalMaxPool(OpRun):
+    """Takes the largest value of each channel."""
+
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
 class GatherElements(OpRun):
     """Gathers elements by their indices along an axis."""
 
@@ -182,6 +192,7 @@ OURS = (
     BatchNormalization,
     DequantizeLinear,
     GatherElements,
+    GlobalMaxPool,
     Hardmax,
     LogSoftmax,
     MeanVarianceNormalization,
