@@ -20,6 +20,7 @@ from ortune.bundle.languages import emit_all
 from ortune.bundle.settings import portable, resolve
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
+from ortune.bundle.write import require_writable
 from ortune.errors import OrtuneError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.inputs import user_feeds
@@ -375,3 +376,13 @@ def test_settings_of_a_bound_model_are_named(tmp_path: Path, make_bundle: Bundle
     for bound, names in ((True, ("graph_optimization_level",)), (False, ())):
         bundle = make_bundle(model, FEEDS, rewritten=rewritten, hardware_bound=bound)
         assert bundle_format.read(bundle).model_settings == names
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.HTML", "x.md", "x.txt"])
+def test_a_folder_of_a_bundle_has_no_name_of_a_report(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        require_writable(tmp_path / name)
+    facts(str(error.value.do), "--json >", "x.json")
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()
+    require_writable(tmp_path / name)

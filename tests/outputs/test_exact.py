@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 from ortune.graph.model.open import open_model
-from ortune.outputs.exact import evaluate
+from ortune.outputs.exact import Evaluations, evaluate
 from ortune.outputs.files import Array
 
 X = np.float32([[-300.0, -100.2, -0.4, 0.6, 99.9, 300.0]])
@@ -102,3 +102,24 @@ def test_a_constant_node_has_its_numbers_wherever_they_lie(tmp_path: Path, *, wi
         found = evaluate(open_model(tmp_path / name).ir, {"x": np.ones((1, 40), np.float32)}, wide=wide)
         assert found is not None
         np.testing.assert_array_equal(found["y"], numbers.sum(axis=0, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        ("MaxPool <kernel_shape = [2, 2], ceil_mode = 1> (x)", "misread"),
+        ('MaxPool <kernel_shape = [2, 2], auto_pad = "SAME_LOWER"> (x)', "misread"),
+        ("com.example.Own (x)", "operators"),
+        ("RandomNormalLike (x)", "random"),
+        ("MaxPool <kernel_shape = [2, 2]> (x)", ""),
+    ],
+)
+def test_what_the_evaluator_computes_otherwise_is_no_unknown_operator(
+    node: str, why: str, tmp_path: Path
+) -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>\n'
+        f"g (float[1,1,4,4] x) => (float[a,b,c,d] y) {{ y = {node} }}"
+    )
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    assert Evaluations(tmp_path, None).evaluate(model, "0", []).why == why

@@ -32,6 +32,8 @@ _OWN_NAMES = frozenset({
     digests.SUMS, MANIFEST, README,
 })  # fmt: skip
 _COUNTED_NAMES = 10_000
+_OF_REPORTS = (".json", ".html", ".txt", ".md")
+"""Endings of the files that other commands write to ``--output``."""
 
 
 def write_bundle(
@@ -104,8 +106,14 @@ def require_writable(folder: Path) -> None:
     """Raise an error, before a budget is spent, if no bundle could be written to a folder.
 
     Raises:
-        UsageError: The folder is not writable.
+        UsageError: The folder is not writable, or its name is that of a report.
     """
+    if folder.suffix.lower() in _OF_REPORTS and not folder.is_dir():
+        raise UsageError(
+            "--output is the folder of the bundle, and this is the name of a file",
+            where=f"--output {folder}",
+            do=f"choose a folder; for the result as JSON, use --json > {folder.with_suffix('.json')}",
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files.require_writable_folder(folder)

@@ -162,8 +162,10 @@ def _not_evaluable(model: ir.Model) -> NotEvaluated:
     """Return the reason why a model cannot be evaluated, or "": unsupported or misread operators, or randomness."""
     from ortune.graph.reference_operators import misread
 
-    if model.functions or any(n.domain not in STANDARD or misread(n) for n in model.graph.all_nodes()):
+    if model.functions or any(node.domain not in STANDARD for node in model.graph.all_nodes()):
         return "operators"
+    if any(map(misread, model.graph.all_nodes())):
+        return "misread"
     return "random" if random_ops(model) else ""
 
 

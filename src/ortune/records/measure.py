@@ -304,11 +304,12 @@ class LevelCheck(Record, frozen=True, kw_only=True):
 
 
 NotEvaluated = Literal[
-    "", "operators", "random", "format", "work-unknown", "time", "failed", "unsure", "empty"
+    "", "operators", "misread", "random", "format", "work-unknown", "time", "failed", "unsure", "empty"
 ]
-"""Why outputs were not compared with an evaluation in float64: operators that ONNX's reference evaluator does not
-support, random operators, a model in ORT format, work that cannot be estimated from the graph, work that takes too
-long, a failed evaluation, an evaluation with other results in the model's own types, or outputs without elements."""
+"""Why outputs were not compared with an evaluation in float64: operators that ONNX's reference evaluator does
+not support, operators that it computes differently from the ONNX specification, random operators, a model in
+ORT format, work that cannot be estimated from the graph, work that takes too long, a failed evaluation, an
+evaluation with other results in the model's own types, or outputs without elements."""
 
 
 class ExactCheck(Record, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ _REMARKS: dict[RemarkCode, str] = {
 
 _NOT_EVALUATED: dict[NotEvaluated, str] = {
     "operators": "it does not know all operators of this model",
+    "misread": "it computes a MaxPool, Resize or LpNormalization of this model differently from ONNX's definition",
     "random": "the model draws random numbers",
     "format": "the model is in ORT format",
     "work-unknown": "the work of this model is unknown or too large",

@@ -15,6 +15,7 @@ from ortune.records import (
     Adoption,
     Calibration,
     Envelope,
+    OtherPrograms,
     OutputDifference,
     OutputError,
     Plan,
@@ -23,8 +24,8 @@ from ortune.records import (
     RewriteSpec,
 )
 from ortune.records.messages import ExplorationForecast
-from ortune.show import message_words
-from ortune.show.document import Document
+from ortune.show import message_words, others_words
+from ortune.show.document import Code, Document, Line
 from ortune.show.html import pages
 from ortune.verbs.quantize import basis_words as quantize_basis
 from ortune.verbs.quantize import metric_words, sections
@@ -412,3 +413,25 @@ def test_methods_without_time_name_the_budget_that_is_enough_and_others_their_re
     facts(text, "no time left (--budget 320s is enough)", f"{lacking} (")
     late = msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, all_methods_s=0.0))
     assert "no time left (dynamic-int8" in golden.printed(quantize_words.document(late), 200, whole=True)
+
+
+def test_a_busy_machine_is_named_where_nothing_was_compared() -> None:
+    others = OtherPrograms(
+        used_cpus=1.6, cpus=2, waited_ratio=0.4, explains=False, favours=False, hides=True, words=""
+    )
+    others = msgspec.structs.replace(others, words=others_words.without_comparison(others))
+    result = msgspec.structs.replace(answered(exploring=True), others=others)
+    shown = shown_of(result)
+    said = [block.text for block in shown.blocks if isinstance(block, Line)]
+    facts(others.words, "1.6 of 2 CPUs", "--wait-quiet 10m")
+    assert others.words in said
+    commands = [block for block in shown.blocks if isinstance(block, Code)]
+    assert any("--wait-quiet" in line for block in commands for line in block.lines)
+    quiet = shown_of(answered(exploring=True))
+    assert not any("--wait-quiet" in line for b in quiet.blocks if isinstance(b, Code) for line in b.lines)
+
+
+def test_each_table_of_models_has_its_own_heading() -> None:
+    result = answered(exploring=True)
+    titles = [sections.whole_models(result).title, sections.models_by_error(result).title]
+    assert all(titles) and len(set(titles)) == 2

@@ -62,6 +62,7 @@ def make_result(
         calibration=calibration,
         inputs_needed=_inputs_needed(calibration),
         checked_needed=checked_needed,
+        others=answer.others,
         saturation=saturation(winner.plan if winner is not None else None, run.baseline.host),
     )
 

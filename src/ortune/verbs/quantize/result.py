@@ -9,6 +9,7 @@ from ortune.records import (
     Calibration,
     Comparison,
     Figures,
+    OtherPrograms,
     OutputDifference,
     Plan,
     PrecisionRow,
@@ -134,6 +135,7 @@ class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
         elsewhere_needs: Requirements for running ``elsewhere``; None if it needs no package.
         adoption: Requirements for running the winner; None if it runs in the user's own runtime.
         planned: Requested targets that cannot be measured here.
+        others: Other programs that used CPUs, if no model was compared on fresh blocks; None on a quiet machine.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.
     """
@@ -156,6 +158,7 @@ class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
     elsewhere_needs: Adoption | None = None
     adoption: Adoption | None = None
     planned: tuple[PlannedTarget, ...] = ()
+    others: OtherPrograms | None = None
     budget_s: float = 0.0
     no_time: str = ""
     all_methods_s: float = 0.0

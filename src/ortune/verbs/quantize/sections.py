@@ -54,7 +54,8 @@ def models_by_error(result: QuantizeResult) -> Table:
             *(_start(row, result) if over_providers else []),
         ]
         rows.append([*cells, ", ".join(_remarks(row, result))])
-    return table(columns, rows, notes=[f"{SPEED_UP}; {ERROR}"] if len(rows) > 1 else [], dense=True)
+    notes = [f"{SPEED_UP}; {ERROR}"] if len(rows) > 1 else []
+    return table(columns, rows, title="compared models", notes=notes, dense=True)
 
 
 def _speed_up(ratio: float) -> str:
@@ -149,7 +150,11 @@ def whole_models(result: QuantizeResult) -> Table:
         said = "" if outputs is None else _beyond(outputs)
         cells.append([_cell(row.plan), error, *metric, time, size_text, said])
     return table(
-        columns, cells, notes=["single observations", f"{SPEED_UP}; {ERROR}"] if cells else [], dense=True
+        columns,
+        cells,
+        title="tested methods",
+        notes=["single observations", f"{SPEED_UP}; {ERROR}"] if cells else [],
+        dense=True,
     )
 
 

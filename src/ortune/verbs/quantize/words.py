@@ -204,6 +204,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         Line(headline(result), tone),
         Line(better_with_package(result), "good"),
         *others_words.lines([("", result.against_default)]),
+        Line(_others(result), "look"),
         Line(rests_on(result), "look" if not_final(result) else ""),
         Line(by_metric(result)),
         Line(precision_words.made_by(result.made_by)),
@@ -229,6 +230,14 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     return Document(
         title=f"ortune quantize: {result.side.label}", blocks=blocks, support=support, head=_head(result)
     )
+
+
+def _others(result: QuantizeResult) -> str:
+    """Return the remark on other programs if no model won; "" on a quiet machine."""
+    if result.against_default is not None:
+        return ""
+    compared = [row.comparison.others for row in result.front if row.comparison is not None]
+    return next((others.words for others in (result.others, *compared) if others is not None), "")
 
 
 def _not_tested(result: QuantizeResult) -> list[str]:
@@ -264,7 +273,9 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     )
     compare = ["ortune", "compare", result.bundle] if result.bundle else []
     other = on_target(result)
-    quiet = others_words.wait_options(result.against_default)
+    quiet = others_words.wait_options(result.against_default) or (
+        list(others_words.WAIT) if _others(result) else []
+    )
     if quiet:
         again = [*(again or words_of(result.reproduce)), *quiet]
     return lines(again, compare, other, report_line(result.session, envelope.store))
