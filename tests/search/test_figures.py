@@ -176,3 +176,25 @@ def test_turns_are_read_as_one_by_one(sizes: tuple[int, ...], statistic: str, le
     ]
     done = msgspec.structs.replace(process.done, cases=(case,))
     assert list(turns(msgspec.structs.replace(process, done=done), statistic)) == alone
+
+
+@pytest.mark.parametrize("statistic", ["paired", "paired-low", "p10"])
+def test_quantiles_of_one_side_are_in_order(statistic: str) -> None:
+    """Turns of a busy machine: two quick ones of 40 runs, and three of 10 that another program slowed down."""
+    sizes = (40, 10, 40, 10, 10)
+    runs = [ns for size in sizes for ns in range(1_700_000, 1_700_000 + size)]
+    runs = [ns + 400_000 * (size == 10) for ns, size in zip(runs, np.repeat(sizes, sizes), strict=True)]
+    case = CaseTimes(case="x", weight=1.0, latency_ns=tuple(map(int, runs)), first_ns=10**6, turn_runs=sizes)
+    done = TrialDone(
+        load_ns=10**7, cases=(case,), cpu_ns=10**8, wall_ns=10**8, n_runs=len(runs), peak_bytes=10**8
+    )
+    process = Measured(plan="p", done=done, elapsed_ns=10**9)
+    assert np.median(turns(process, "paired-low")) > np.median(samples(process)), "the turns are as described"
+    found = describe([process] * 6, statistic)
+    compared = found.latency_ns if found.objective_ns is None else found.objective_ns
+    assert compared <= found.latency_ns
+    assert found.p95_ns is not None and found.latency_ns <= found.p95_ns
+    # A block whose runs were reduced to its figures gives the same.
+    reduced = without_latencies(Block(index=0, phase="race", trials=(BlockTrial(arm=BASE, outcome=process),)))
+    outcome = reduced.trials[0].outcome
+    assert isinstance(outcome, Measured) and figure(outcome, statistic) == figure(process, statistic)

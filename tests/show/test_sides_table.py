@@ -23,8 +23,8 @@ def rows(**changes: object) -> list[str]:
     found = golden.comparison(**changes)
     table = sides.sides_table(
         [
-            ("A", golden.figures(11e6, objective_ns=12e6)),
-            ("B", golden.figures(9.9e6, objective_ns=11e6, peak_mib=338)),
+            ("A", golden.figures(11e6, objective_ns=10e6)),
+            ("B", golden.figures(9.9e6, objective_ns=9.2e6, peak_mib=338)),
         ],
         found.statistic, found, "A",
     )  # fmt: skip
@@ -56,9 +56,10 @@ def test_what_was_compared_comes_first_and_all_that_is_paired_has_its_change() -
             FigureChange(figure="load", ratio=1.2, ratio_low=1.1, ratio_high=1.3),
         ),
     )
-    assert found[0] == "p10 12.0 ms 10.8 ms -10.0 % -12.0 % to -8.0 %"
+    assert found[0] == "p10 10.0 ms 9.00 ms -10.0 % -12.0 % to -8.0 %"
     assert found[1] == "p50 11.0 ms 10.4 ms -5.0 % -10.0 % to +1.0 %"
-    assert found[-2:] == ["load time 225 ms 270 ms +20.0 % +10.0 % to +30.0 %", DRIFTED]
+    assert found[-3] == "load time 225 ms 270 ms +20.0 % +10.0 % to +30.0 %"
+    assert found[-2:] == [sides.LOWER_QUANTILE.format(statistic="p10"), DRIFTED]
 
 
 def test_medians_that_went_the_other_way_are_explained_and_not_shown() -> None:
@@ -269,6 +270,33 @@ def test_no_p95_is_below_the_p50_of_its_side(ratio: float, p95_ratio: float | No
     for p50, p95 in zip(cells["p50"], cells["p95"], strict=True):
         assert p95 == sides.UNKNOWN or _ns(p95) >= 0.99 * _ns(p50)
     assert (ratio < 1.7 or p95_ratio == 1.8) or DRIFTED in table.notes
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        "p25 latency (median over rounds of the ratio of p25s within a round)",
+        "p10 latency (of all runs of a block)",
+        "p95 latency",
+    ],
+)
+@pytest.mark.parametrize("p50_ratio", [None, 0.6, 1.0, 1.8])
+def test_quantiles_of_a_side_are_in_order(statistic: str, p50_ratio: float | None) -> None:
+    name = sides.statistic_name(statistic)
+    beside = (FigureChange(figure="p50", ratio=p50_ratio, ratio_low=0.5, ratio_high=2.0),)
+    found = golden.comparison(statistic=statistic, ratio=1.0, beside=beside if p50_ratio else ())
+    ns = {"p10": 9e6, "p25": 10e6, "p95": 14.3e6}[name]
+    pair = [
+        ("A", golden.figures(11e6, objective_ns=ns)),
+        ("B", golden.figures(9e6, objective_ns=0.8 * ns)),
+    ]
+    table = sides.sides_table(pair, found.statistic, found, "A")
+    cells = {row[0].text: [cell.text for cell in row[1:3]] for row in table.rows}
+    for side in range(2):
+        written = [texts[side] for q in ("p10", "p25", "p50", "p95") if (texts := cells.get(q))]
+        values = [_ns(text) for text in written if text != sides.UNKNOWN]
+        assert cells[name][side] != sides.UNKNOWN and values == sorted(values), written
+    assert any("p50 in the calibration" in note for note in table.notes) == (name != "p95")
 
 
 @pytest.mark.parametrize(

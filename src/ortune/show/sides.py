@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import msgspec
 
@@ -27,11 +28,14 @@ from ortune.show.numbers import (
 UNPROVEN = 1.05
 """Factor by which the quotient of two values may deviate from a ratio without an interval."""
 _LATENCY = re.compile(r"(p\d+) latency")
+_QUANTILES = ("p10", "p25", "p50", "p95")
 FIRST_LOAD = "first load (writes its cache)"
 DRIFTED = (
     "performance drifted during the measurement: values of {new} are those of {base} times the paired change"
 )
 """Note below a table whose medians contradict the paired change."""
+LOWER_QUANTILE = "{statistic} was compared because it varied less than p50 in the calibration"
+"""Note below a table in which a calibration replaced p50."""
 NAME = interval_name(NOMINAL)
 """Head of the column of intervals; a note names the level if it is a different one."""
 Write = Callable[[float, int], str]
@@ -192,34 +196,48 @@ def sides_table(
     at = names.index(against) if against in names else 0
     changes = dict(_changes(comparison)) if comparison else {}
     rows, drifted = [], False
-    shown_p50, drift = 0.0, 1.0  # the last side's p50 as shown, and its ratio to that side's own median
+    shown: dict[str, float] = {}  # the last side's quantiles as shown
+    drift = 1.0  # the ratio of the newest of them to that side's own quantile
     for name, write, numbers in _rows(figures, statistic):
         changed, texts = changes.get(name), ["" if n is None else write(n, 3) for n in numbers]
-        before, after = numbers[at], numbers[-1]
-        if changed and changed.ratio is not None and before and after:
-            drifted = drifted or not changed.agrees(before, after, (texts[at], texts[-1]))
+        before, own = numbers[at], numbers[-1]
+        after, known = own, changed is not None and changed.ratio is not None
+        if changed and changed.ratio is not None and before and own:
+            drifted = drifted or not changed.agrees(before, own, (texts[at], texts[-1]))
             after = before * changed.ratio
             texts[at], texts[-1] = written_pair(before, after, write)
-        if name == "p50" and after and numbers[-1]:
-            shown_p50, drift = after, after / numbers[-1]
-        elif name == "p95" and after and after < shown_p50:
-            # The p50 shown is the base's times the paired change. A p95 of other moments can be below it, in
-            # which case only its ratio to its own p50 is known.
-            known = changed is not None and changed.ratio is not None
-            texts[-1] = UNKNOWN if known else write(drift * (numbers[-1] or 0.0), 3)
-            drifted = True
+        if name in _QUANTILES and own and after:
+            if not _ordered({**shown, name: after}):
+                # Values shown are the base's times the paired changes. A quantile of other moments can be on the
+                # wrong side of them, in which case only its ratio to that side's own quantiles is known.
+                after, drifted = drift * own, True
+                texts[-1] = UNKNOWN if known else write(after, 3)
+            if texts[-1] != UNKNOWN:
+                shown[name], drift = after, after / own
         row: list[Cell | str] = [name, *texts]
         if comparison:
             row += _cells(changed, inverse=is_rate(name))
         rows.append(row)
     columns = [Column("", "label"), *(Column(name) for name in names)]
-    notes = []
+    notes = lower_quantile(statistic)
     if comparison:
         columns += [Column(f"vs {against}"), Column(NAME, "text")]
         if interval_name(comparison.level) != NAME and not no_interval(comparison):
             notes.append(f"{statistic_name(statistic)} has a {interval_name(comparison.level)}")
         notes += [DRIFTED.format(new=names[-1], base=names[at])] if drifted else []
     return table(columns, rows, notes=notes)
+
+
+def lower_quantile(statistic: str) -> list[str]:
+    """Return a note on why a quantile below p50 was compared; [] for other statistics."""
+    name = statistic_name(statistic)
+    return [LOWER_QUANTILE.format(statistic=name)] if name in ("p25", "p10") else []
+
+
+def _ordered(quantiles: Mapping[str, float]) -> bool:
+    """Return whether the values, keyed by the names of quantiles, increase with the quantile."""
+    values = [quantiles[name] for name in _QUANTILES if name in quantiles]
+    return all(lower <= higher for lower, higher in pairwise(values))
 
 
 def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Write, list[float | None]]]:

@@ -55,7 +55,8 @@ def ranking(result: CompareResult) -> Table:
         f"the intervals hold together with 95 % confidence{' (Holm)' if len(levels) > 1 else ''}, "
         f"each alone with {' or '.join(levels)}"
     )
-    return table(columns, rows, notes=[together] if compared else [])
+    notes = [together, *sides.lower_quantile(statistic)] if compared else []
+    return table(columns, rows, notes=notes)
 
 
 def _value(result: CompareResult, side: ComparedSide, statistic: str) -> str:
