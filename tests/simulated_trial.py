@@ -65,6 +65,7 @@ class Trial:
         self.waits: list[int] = []
         self.turn_runs: list[int] = []
         self.turn_waits: list[int] = []
+        self.delayed_ns = 0.0
 
     @property
     def n_cases(self) -> int:
@@ -100,6 +101,7 @@ class Trial:
         # Of two threads that wait at once both are counted, and one is as long: what waits count is at least the delay.
         share = self.draw.uniform(0.3, 0.9)
         lab.waited_s += 1e-9 * share * bare_ns
+        self.delayed_ns += self.n_cases * share * bare_ns
         return 1.0 + share, share * bare_ns * self.draw.uniform(1.0, 1.2)
 
     def _memory(self) -> float:
@@ -133,7 +135,8 @@ class Trial:
             real.done,
             load_ns=int(3e8 * self.start_s),
             cases=cases,
-            cpu_ns=2 * total_ns,
+            # Threads that wait for other programs use no CPU time.
+            cpu_ns=int(2 * (total_ns - self.delayed_ns)),
             wall_ns=total_ns,
             n_runs=len(cases) * len(self.latencies),
             peak_bytes=int(60e6 * self._memory() * np.exp(0.01 * self.draw.standard_normal())),

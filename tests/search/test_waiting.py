@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from waiting_blocks import ROUNDS, WAITED, blocks, trial
 
+from facts import facts
 from ortune.records import (
     Block,
     BlockTrial,
@@ -25,13 +26,15 @@ from ortune.show import others_words
 from simulated_machine import HOST
 
 
-def told(found: Sequence[Block], statistic: str = "paired", host: Host = HOST) -> Comparison:
+def told(
+    found: Sequence[Block], statistic: str = "paired", host: Host = HOST, *, favours: bool = True
+) -> Comparison:
     def compare(others: Sequence[Block], figure: str) -> Comparison | None:
         return confirm.compare(others, NEW, figure)
 
     comparison = compare(found, statistic)
     assert comparison is not None
-    return with_other_programs(comparison, found, statistic, host, compare, arm=NEW, favours=True)
+    return with_other_programs(comparison, found, statistic, host, compare, arm=NEW, favours=favours)
 
 
 def test_a_gain_that_waiting_explains_stays_in_doubt() -> None:
@@ -80,6 +83,31 @@ def test_a_slower_side_that_waited_is_doubted_alike() -> None:
     comparison = told(blocks(1.0, (0.0,) * ROUNDS, WAITED))
     assert comparison.verdict == "slower"
     assert comparison.others is not None and comparison.others.only_under_load
+
+
+@pytest.mark.parametrize(("ratio", "cpu", "verdict"), [(1.3, 1.3, "slower"), (0.8, 0.8, "faster")])
+def test_a_difference_that_cpu_time_confirms_is_plain(ratio: float, cpu: float, verdict: str) -> None:
+    comparison = told(blocks(ratio, WAITED, WAITED, new_cpu=cpu), favours=False)
+    assert comparison.verdict == verdict and comparison.others is not None
+    assert not comparison.others.explains and comparison.others.quiet is None
+    confirmed = comparison.others.cpu_time
+    assert confirmed is not None and confirmed.ratio == pytest.approx(cpu, abs=0.02)
+    assert confirmed.ratio_high is not None and confirmed.ratio_low < cpu < confirmed.ratio_high
+    facts(others_words.words(comparison.others, 0.95), "waiting does not explain", "CPU time per run")
+
+
+@pytest.mark.parametrize("cpu", [1.0, 0.8])
+def test_a_slower_side_without_more_cpu_time_stays_in_doubt(cpu: float) -> None:
+    waits = (0.5,) * ROUNDS  # in every round, so none is quiet
+    comparison = told(blocks(1.2, waits, waits, new_cpu=cpu), favours=False)
+    assert comparison.verdict == "slower" and comparison.others is not None
+    assert comparison.others.explains and comparison.others.cpu_time is None
+
+
+def test_cpu_time_confirms_nothing_about_threads() -> None:
+    comparison = told(blocks(0.8, (0.5,) * ROUNDS, (0.5,) * ROUNDS, new_cpu=0.8))
+    assert comparison.others is not None and comparison.others.only_under_load
+    assert comparison.others.cpu_time is None
 
 
 @pytest.mark.parametrize("used_cpus", [0.0, 0.02, None])

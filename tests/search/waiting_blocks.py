@@ -15,7 +15,13 @@ TURN_NS = 1_000_000 * RUNS
 
 
 def trial(
-    arm: str, ratio: float, shares: Sequence[float], *, used_cpus: float | None, known: bool = True
+    arm: str,
+    ratio: float,
+    shares: Sequence[float],
+    *,
+    used_cpus: float | None,
+    known: bool = True,
+    cpu: float | None = None,
 ) -> BlockTrial:
     """A trial whose runs take a millisecond, times a ratio and what they waited in each round."""
     turns = [ratio * (1 + share) for share in shares]
@@ -24,7 +30,7 @@ def trial(
     done = TrialDone(
         load_ns=1,
         cases=(case,),
-        cpu_ns=sum(latencies),
+        cpu_ns=sum(latencies) if cpu is None else int(1e6 * cpu * len(latencies)),
         wall_ns=sum(latencies),
         n_runs=len(latencies),
         turn_waits_ns=tuple(int(ratio * share * TURN_NS) for share in shares) if known else (),
@@ -43,14 +49,23 @@ def blocks(
     *,
     known: bool = True,
     noise_log: float = 0.01,
+    new_cpu: float | None = None,
 ) -> list[Block]:
+    """Blocks of two sides; with ``new_cpu``, the CPU time of the new side is that of the base times this ratio."""
     draw = np.random.default_rng(3)
     made = []
     for index in range(12):
         noise = np.exp(noise_log * draw.standard_normal(2))
         pair = (
-            trial(BASE, noise[0], base_waits, used_cpus=used_cpus, known=known),
-            trial(NEW, ratio * noise[1], new_waits, used_cpus=used_cpus, known=known),
+            trial(BASE, noise[0], base_waits, used_cpus=used_cpus, known=known, cpu=new_cpu and noise[0]),
+            trial(
+                NEW,
+                ratio * noise[1],
+                new_waits,
+                used_cpus=used_cpus,
+                known=known,
+                cpu=new_cpu and new_cpu * noise[1],
+            ),
         )
         made.append(Block(index=index, phase="confirm", trials=pair))
     return made

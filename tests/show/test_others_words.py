@@ -160,7 +160,7 @@ def hidden(comparison: Comparison | None) -> Comparison:
     return msgspec.structs.replace(found, verdict="inconclusive", ratio=1.71, ratio_low=0.8, ratio_high=2.9)
 
 
-HIDDEN = ("1.6 of 2 CPUs", "more time may not settle it", "--wait-quiet")
+HIDDEN = ("1.6 of 2 CPUs", "more time alone may not settle it", "--wait-quiet")
 
 
 @pytest.mark.parametrize("format_", range(5))

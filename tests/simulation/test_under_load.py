@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from ortune.measuring.watcher import Watcher
@@ -15,6 +16,7 @@ from ortune.verbs.compare.gate_words import gate
 from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.doctor import run as doctor
 from ortune.verbs.tune import run as tune
+from simulated_answers import model_name
 from simulated_machine import Lab, Weather, net, tools_of
 
 pytestmark = pytest.mark.xdist_group("sessions")
@@ -50,13 +52,11 @@ def envelope(lab: Lab, folder: Path, **more: Any) -> Envelope[CompareResult]:
     with tools_of(lab):
         options = compare.Options(
             a=net(folder),
-            b=net(folder) if "a_set" in more else None,
-            budget=60.0,
             seed=INPUTS,
             store=folder / "store",
             runtime=sys.executable,
             no_why=True,
-            **{**usual, **more},
+            **{"b": net(folder) if "a_set" in more else None, "budget": 60.0, **usual, **more},
         )
         return compare.run(options, Watcher(machine=lab.machine))
 
@@ -137,3 +137,22 @@ def test_a_gate_is_undecided_where_waiting_may_explain_the_difference(
     (line,) = [line for line in gate(result) if line.startswith("gate:")]
     assert "undecided" in line and f"counted as {counts_as}" in line and "--wait-quiet" in line
     assert "FAIL" not in line and compare.exit_code(answer) == code
+
+
+@pytest.mark.parametrize(("slower", "answers"), [(True, {"fail"}), (False, {"pass", "undecided"})])
+def test_a_gate_fails_for_a_slower_model_next_to_other_programs(
+    slower: bool, answers: set[str], tmp_path: Path
+) -> None:
+    """Both sides wait in most rounds, and only the CPU time of the slower model is longer for its own reasons."""
+    new = tmp_path / "new.onnx"
+    model = onnx.load(net(tmp_path))
+    model.doc_string = "another file"
+    onnx.save(model, new)
+    lab = lab_of(1, 0.0)
+    lab.slower_model = model_name(str(new)) if slower else ""
+    answer = envelope(lab, tmp_path, b=new, a_set=(), threshold="1%", budget=120.0)
+    result = answer.result
+    assert result.gate is not None and result.gate.answer in answers
+    assert result.comparison is not None and result.comparison.others is not None
+    assert (result.comparison.others.cpu_time is not None) == slower
+    assert compare.exit_code(answer) == slower

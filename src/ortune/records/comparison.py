@@ -64,6 +64,18 @@ class QuietRounds(Record, frozen=True, kw_only=True):
     verdict: VerdictName = "inconclusive"
 
 
+class CpuTime(Record, frozen=True, kw_only=True):
+    """The change in CPU time per run, in the statistic and at the level of the comparison that it confirms.
+
+    Attributes:
+        ratio_high: Upper bound of the ratio; None if there are too few blocks for one, as in ``Comparison``.
+    """
+
+    ratio: float
+    ratio_low: float
+    ratio_high: float | None
+
+
 class OtherPrograms(Record, frozen=True, kw_only=True):
     """Other programs that used the CPUs while a comparison was measured.
 
@@ -73,11 +85,12 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
         waited_ratio: Upper bound of the fraction of the slower side's timed runs for which its threads waited for such
             a CPU; above 1 if several threads waited at once. If the comparison is inconclusive, the side that waited
             longer counts.
-        explains: Whether this waiting may explain the difference: neither the difference without it nor the rounds
-            without waiting confirm the verdict.
+        explains: Whether this waiting may explain the difference: neither the difference without it, nor the CPU time
+            per run, nor the rounds without waiting confirm the verdict.
         favours: Whether the two sides differ in threads, spinning or affinity. Other programs change the effect of
             these settings, so a difference that may be explained by waiting recommends no default.
         quiet: The rounds without waiting; None if they were not needed, or if the waiting of each round is unknown.
+        cpu_time: The change in CPU time per run if it confirms the verdict and nothing before it does; otherwise None.
         hides: Whether the comparison is inconclusive on a busy machine, where more time is unlikely to settle it.
         words: Consequence for the verdict, in words; "" if there is none.
     """
@@ -89,6 +102,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
     favours: bool = False
     hides: bool = False
     quiet: QuietRounds | None = None
+    cpu_time: CpuTime | None = None
     words: str = ""
 
     @property

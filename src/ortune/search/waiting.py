@@ -1,8 +1,10 @@
 """Determines whether waiting for CPUs that other programs used may explain a difference.
 
 The rule was fixed before any result was known. The waiting of the slower side is subtracted from its times: a
-difference that remains is not explained by waiting. Otherwise the same statistic is computed over the rounds in which
-no side waited. Rounds are selected by the waiting of all sides together, never by one side's.
+difference that remains is not explained by waiting. Otherwise the CPU time per run of both sides is compared, which
+waiting does not raise, unless they differ in threads, spinning or affinity. If it does not confirm the difference,
+the same statistic is computed over the rounds in which no side waited. Rounds are selected by the waiting of all
+sides together, never by one side's.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ortune.records import (
     BlockTrial,
     CaseTimes,
     Comparison,
+    CpuTime,
     Host,
     Measured,
     OtherPrograms,
@@ -100,6 +103,10 @@ def with_other_programs(
         return comparison
     quiet: QuietRounds | None = None
     explains = not _remains(comparison, blocks, statistic, host, again, slower)
+    cpu_time = (
+        _cpu_time(comparison, blocks, again) if explains and statistic in WAITED and not favours else None
+    )
+    explains = explains and cpu_time is None
     if explains and statistic in WAITED and (counted := only_quiet(blocks, arm, base)) is not None:
         of_quiet = again(counted.blocks, statistic)
         quiet = _quiet(counted, of_quiet)
@@ -111,6 +118,7 @@ def with_other_programs(
         explains=explains,
         favours=favours,
         quiet=quiet,
+        cpu_time=cpu_time,
     )
     return msgspec.structs.replace(comparison, others=others)
 
@@ -230,6 +238,18 @@ def _remains(
     without = [_without_waiting(block, slower, host) for block in blocks]
     remaining = again(without, "mean")
     return remaining is not None and remaining.verdict == comparison.verdict
+
+
+def _cpu_time(comparison: Comparison, blocks: Sequence[Block], again: Again) -> CpuTime | None:
+    """Return the change in CPU time per run if it confirms the verdict; otherwise None.
+
+    A thread that waits for a CPU uses none. Fewer threads, or threads that do not spin, use less CPU time even if they
+    are not faster, so the CPU time confirms nothing for sides that differ in such settings.
+    """
+    found = again(blocks, "cpu")
+    if found is None or found.verdict != comparison.verdict:
+        return None
+    return CpuTime(ratio=found.ratio, ratio_low=found.ratio_low, ratio_high=found.ratio_high)
 
 
 def _without_waiting(block: Block, arm: str, host: Host) -> Block:

@@ -11,6 +11,8 @@ from ortune.show.numbers import change, interval_name, span
 
 WAIT = ("--wait-quiet", "10m")
 """Options with which a command waits for a quiet machine."""
+BY_NATURE = "where fewer threads win by nature"
+"""Why a gain of threads, spinning or affinity on a busy machine is in doubt."""
 LEAST_SHOWN = 0.05
 """Number of used CPUs below which the rounded number would be 0.0."""
 
@@ -23,10 +25,18 @@ def words(others: OtherPrograms, level: float) -> str:
         level: Level of the comparison's interval.
     """
     used = _used(others)
+    nature = f", {BY_NATURE}" if others.favours else ""
     if others.hides:
-        return f"measured while {used}; more time may not settle it, so wait for a quiet machine ({' '.join(WAIT)})"
+        wait = f"wait for a quiet machine ({' '.join(WAIT)})"
+        return f"measured while {used}{nature}; more time alone may not settle it, so {wait}"
     if others.explains:
         return _explained(others)
+    if others.cpu_time is not None:
+        c = others.cpu_time
+        which = f"{change(c.ratio)}, {interval_name(level)} {span(c.ratio_low, c.ratio_high)}"
+        return (
+            f"{used}; waiting does not explain the difference, since CPU time per run changed too ({which})"
+        )
     if others.quiet is not None:
         return f"{used}; the difference holds in {_rounds(others.quiet, level)}"
     return f"{used}; the difference is larger than all waiting for them"
@@ -42,11 +52,7 @@ def without_comparison(others: OtherPrograms) -> str:
 
 
 def _explained(others: OtherPrograms) -> str:
-    doubt = (
-        "where fewer threads win by nature"
-        if others.favours
-        else "and waiting for them may explain the difference"
-    )
+    doubt = BY_NATURE if others.favours else "and waiting for them may explain the difference"
     return f"measured while {_used(others)}, {doubt}; confirm on a quiet machine ({' '.join(WAIT)})"
 
 
@@ -81,6 +87,13 @@ def hidden(comparison: Comparison | None) -> bool:
 def only_under_load(comparison: Comparison | None) -> bool:
     """Return whether a difference was only found on a busy machine, so that it is no reason for a new default."""
     return comparison is not None and comparison.others is not None and comparison.others.only_under_load
+
+
+def of_threads(comparison: Comparison | None) -> str:
+    """Return a remark for the headline if threads, spinning or affinity were compared on a busy machine; else ""."""
+    others = comparison.others if comparison is not None else None
+    doubtful = others is not None and others.favours and (others.explains or others.hides)
+    return f"measured next to other programs, {BY_NATURE}" if doubtful else ""
 
 
 def lines(comparisons: Iterable[tuple[str, Comparison | None]]) -> list[Line]:

@@ -9,9 +9,10 @@ import pytest
 
 import golden
 from facts import facts
-from ortune.records import Case, Envelope, Gate, OutputDifference, Workload
+from ortune.records import Case, Envelope, Gate, OtherPrograms, OutputDifference, Workload
 from ortune.show import github
 from ortune.show.html import pages
+from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.compare import headline as compare_headline
 from ortune.verbs.compare import run as compare
 from ortune.verbs.compare import words as compare_words
@@ -98,6 +99,44 @@ def test_an_inconclusive_answer_comes_with_what_would_have_been_seen() -> None:
     assert text.startswith("inconclusive: -0.3 % in p50 (95 % interval -10.0 % or more, 24 blocks)")
     assert "-10.0 % or more" in text
     facts(text, "2.1 %", "6 min")
+
+
+def test_unused_time_is_named_where_controls_were_not_run() -> None:
+    envelope = golden.compared(controls=(), gate=None, enough_s=150.0, budget_s=120.0, elapsed_s=91.0)
+    text = compare_headline.headline(envelope.result)
+    facts(text, "controls not run", "30 s left unused", "rerun with --budget 180s")
+    spent = golden.compared(controls=(), gate=None, enough_s=150.0, budget_s=120.0, elapsed_s=119.0)
+    assert "unused" not in compare_headline.headline(spent.result)
+
+
+def test_a_longer_time_exceeds_the_given_budget() -> None:
+    made = golden.comparison(
+        ratio=0.997, ratio_low=0.9, ratio_high=1.1, verdict="inconclusive", more_blocks=2, more_s=5.0
+    )
+    envelope = golden.compared(comparison=made, gate=None, enough_s=None, budget_s=120.0, elapsed_s=91.0)
+    work = Workload(cases=(Case(name="default", inputs=()),))
+    assert "--budget 130s" in flat_text(msgspec.structs.replace(envelope, workload=work))
+
+
+@pytest.mark.parametrize("favours", [False, True])
+def test_too_few_blocks_on_a_busy_machine_ask_for_time_and_quiet_everywhere(favours: bool) -> None:
+    others = OtherPrograms(
+        used_cpus=1.6, cpus=2, waited_ratio=0.8, explains=False, favours=favours, hides=True
+    )
+    made = golden.comparison(
+        ratio=0.5, ratio_low=0.0, ratio_high=None, smallest_effect_ratio=None, n_blocks=5, more_blocks=1,
+        verdict="inconclusive", others=others,
+    )  # fmt: skip
+    envelope = golden.compared(comparison=worded(made), controls=(), gate=None, enough_s=31.0)
+    text = compare_headline.headline(envelope.result)
+    facts(text, "B looks 2x faster" if "2x" in text else "B looks 2.00x faster")
+    assert text.endswith("rerun with --budget 40s --wait-quiet 10m")
+    work = Workload(cases=(Case(name="default", inputs=()),))
+    envelope = msgspec.structs.replace(envelope, workload=work)
+    flat = flat_text(envelope)
+    facts(flat, "more time alone may not settle it", "--wait-quiet 10m", "--budget 40s --wait-quiet 10m")
+    for shown in (text, flat, pages.render(envelope), msgspec.json.encode(envelope).decode()):
+        assert ("fewer threads win by nature" in shown) == favours
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,9 @@ class Comparing:
         self.design: duel.Design | None = None
         self.starts: list[Measured] = []
         self.before_s = 0.0  # until the first block
+        self.missing_s = (
+            0.0  # seconds by which the fewest blocks with controls exceed the time left before the first
+        )
         self._exact_s = 0.0  # that an evaluation in float64 may take
         self.trial_ns = 0.0  # as the sides alone let expect
 
@@ -317,8 +321,10 @@ class Comparing:
         self.baseline.shorten(each_ns * before / trial_ns)
         trial_ns *= self.baseline.pilot.trial_ns / before
         late_trials = 1e9 * duel.overrun_s(self.budget.end_s) / trial_ns
-        design = duel.design(self.budget.trials(trial_ns), self.rules, n_new, late_trials=late_trials)
+        trials = self.budget.trials(trial_ns)
+        design = duel.design(trials, self.rules, n_new, late_trials=late_trials)
         turns, least = self.baseline.executor.timing.turns, duel.least_blocks(self.rules.share(n_new))
+        self.missing_s = max(0.0, 1e-9 * (least * n_arms - trials) * trial_ns)
         self.watch.say(
             compare_words.blocks_within(
                 trial_ns,
@@ -367,7 +373,10 @@ class Comparing:
             new.trials += trials
 
     def enough_s(self) -> float | None:
-        """Return the budget, in seconds, for the fewest blocks of a claim with controls; None if of no use."""
+        """Return the budget, in seconds, for the fewest blocks of a claim with controls; None if of no use.
+
+        It is at least the given budget and the time that was missing in it, even if trials became faster meanwhile.
+        """
         state, design = self.state, self.design
         if state is None or design is None:
             return None
@@ -381,4 +390,10 @@ class Comparing:
         trial_ns = float(np.median(state.block_ns)) / 2 if state.block_ns else self.trial_ns
         arms = 1 + len(state.arms) + len(duel.CONTROLS)
         reserved = replace(self.budget, reserved_s=self.after_s)
-        return reserved.needed_s(least * arms, trial_ns, before_s=self.before_s)
+        needed_s = reserved.needed_s(least * arms, trial_ns, before_s=self.before_s)
+        return max(needed_s, self.given_s + self.missing_s)
+
+    @property
+    def given_s(self) -> float:
+        """The given budget in seconds; 0 if there was none."""
+        return self.budget.total_s if math.isfinite(self.budget.total_s) else 0.0

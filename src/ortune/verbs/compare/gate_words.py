@@ -35,8 +35,15 @@ def gate(result: CompareResult) -> list[str]:
             answer = _gate_answer(name, side_gate, comparison, compared)
             lines.append(f"gate: {of}{answer}{f'; {doubts}' if doubts else ''}")
     if lines and result.enough_s:
-        lines[-1] += f"; rerun with {enough(result.enough_s)}"
+        lines[-1] += f"; rerun with {longer(result)}"
     return lines
+
+
+def longer(result: CompareResult) -> str:
+    """Return the options of a rerun with a sufficient budget, on a quiet machine if other programs had an effect."""
+    compared = [c.comparison for c in result.candidates] or [result.comparison]
+    quiet = any(others_words.wait_options(c) for c in compared)
+    return " ".join([enough(result.enough_s or 0.0), *(others_words.WAIT if quiet else ())])
 
 
 def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: OutputDifference | None) -> str:
@@ -53,10 +60,12 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
         return f"NO ANSWER at {limit}, {NO_BLOCK} (exit 3)" if late else f"FAIL, {name} failed repeatedly"
     if g.answer == "no-answer":
         return f"NO ANSWER at {limit}, {_no_answer(g, comparison)} (exit 3)"
+    # The default is pass.
+    how = "(--undecided fail)" if g.undecided_counts_as == "fail" else "(the default of --undecided)"
     return {
         "fail": f"FAIL, {name} is worse than the threshold of {limit}",
         "pass": f"pass, a regression of {limit} or more is ruled out",
-        "undecided": f"undecided at {limit}, counted as {g.undecided_counts_as} (--undecided)",
+        "undecided": f"undecided at {limit}, counted as {g.undecided_counts_as} {how}",
     }[g.answer]
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from ortune.printable import amount
 from ortune.records import Comparison
-from ortune.show import finding_words, sides
+from ortune.show import finding_words, others_words, sides
 from ortune.show import headline as heads
-from ortune.show.numbers import change, change_words, detectable, enough, speed, waiting
+from ortune.show.numbers import change, change_words, detectable, speed, waiting
 from ortune.show.output_words import outputs
 from ortune.verbs.compare import app_words, source_words
-from ortune.verbs.compare.gate_words import NO_BLOCK
+from ortune.verbs.compare.gate_words import NO_BLOCK, longer
 from ortune.verbs.compare.result import CompareResult
+
+LEFT_S = 5.0
+"""Unused seconds of the budget from which the headline explains why controls were not run."""
 
 
 def headline(result: CompareResult) -> str:
@@ -39,6 +42,7 @@ def _of_models(result: CompareResult) -> str:
     takes = (
         _fastest(result),
         "" if proven else detectable_effect(comparison),
+        others_words.of_threads(comparison),
         source_words.frameworks(result),
         *(() if first else of_outputs),
         rerun(result),
@@ -72,10 +76,13 @@ def rerun(result: CompareResult) -> str:
         return ""
     timed = result.comparison is not None and not sides.no_interval(result.comparison)
     controls = "controls not run, " if timed else ""
+    left_s = result.budget_s - result.elapsed_s
+    if timed and left_s >= LEFT_S:
+        controls = f"controls not run, estimated to take longer than the {waiting(left_s)} left unused, "
     # A longer time is worded elsewhere: two budgets in one answer would contradict each other.
     if conclusive_after_s(result) > result.enough_s:
         return controls.removesuffix(", ")
-    return f"{controls}rerun with {enough(result.enough_s)}"
+    return f"{controls}rerun with {longer(result)}"
 
 
 def conclusive_after_s(result: CompareResult) -> float:
@@ -83,7 +90,7 @@ def conclusive_after_s(result: CompareResult) -> float:
     c = result.comparison
     if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
         return 0.0
-    return result.elapsed_s + c.more_s
+    return max(result.elapsed_s, result.budget_s) + c.more_s
 
 
 def is_wrong(result: CompareResult) -> bool:

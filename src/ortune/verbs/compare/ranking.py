@@ -226,11 +226,14 @@ def _may_be_load(gate: Gate, comparison: Comparison) -> bool:
     """Return whether other programs may have caused a gate's result.
 
     If other programs made A slower, they may hide a regression of B. If they made B slower and B still passes, the
-    result holds without them.
+    result holds without them. A regression that only the CPU time per run confirms fails the gate if the interval of
+    the CPU time lies beyond the threshold as well.
     """
     others = comparison.others
     if others is None or gate.answer not in ("pass", "fail"):
         return False
     if others.explains:
         return gate.answer == "fail" or comparison.verdict == "faster"
+    if others.cpu_time is not None and gate.answer == "fail":
+        return others.cpu_time.ratio_low <= 1 + gate.threshold_ratio
     return others.hides and others.favours

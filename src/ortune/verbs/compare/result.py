@@ -102,6 +102,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
         exact: The new side's outputs compared with float64, as in ``ComparedSide.exact``.
         candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
             them.
+        budget_s: The given budget, in seconds; 0 if there was none.
         enough_s: Budget, in seconds, that is enough for a claim with controls; None if the budget was enough.
         machines: The machine of each side, if machines are compared; () otherwise.
         app: Comparison of an application without and with a bundle, by whole runs; None for models.
@@ -130,6 +131,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
     operators: tuple[OperatorCount, ...] = ()
     session: str = ""
     elapsed_s: float = 0.0
+    budget_s: float = 0.0
     enough_s: float | None = None
     exact: ExactCheck | None = None
     machines: tuple[str, ...] = ()

@@ -340,6 +340,7 @@ class _Run:
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.experiment.log.id,
             elapsed_s=self.experiment.elapsed_s,
+            budget_s=comparing.given_s,
             enough_s=comparing.enough_s(),
             machines=self._machines(),
             reproduce=command("compare", self.options),

@@ -315,7 +315,7 @@ def _longer(result: CompareResult) -> list[str]:
     """Return a sufficient budget as a command-line option; ten minutes if it is unknown."""
     c = result.comparison
     # An open interval needs the time that the headline names; a claim in the first place needs room to spare.
-    told_s = result.elapsed_s + c.more_s if c is not None and c.more_s else 0.0
+    told_s = max(result.elapsed_s, result.budget_s) + c.more_s if c is not None and c.more_s else 0.0
     enough_s = max(
         ROOM * (result.enough_s or 0.0), conclusive_after_s(result) or (0.0 if result.enough_s else told_s)
     )
