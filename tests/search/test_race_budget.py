@@ -84,6 +84,37 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
     assert machine.now <= seconds * 1e9 + spare
 
 
+@pytest.mark.parametrize("share", [0.86, 0.93, 0.99])
+def test_a_confirmation_that_almost_fits_is_made_within_a_tenth_beyond(share: float) -> None:
+    needed = trial_counts.needed_trials(1, 1)
+    trials = share * needed
+    beyond = needed - trials + 1
+    assert trial_counts.divide(trials, wanted=1, references=1) is None
+    split = trial_counts.shortest(trials, references=1, beyond=beyond, least_share=0.85)
+    assert split is not None and split.plans == 1
+    machine = Controlled({plan("3").id: 0.9}, noise=0.001)
+    run = race(machine, seconds=trials * TRIAL_NS / 1e9)
+    run.kept_ns = split.confirm_trials * TRIAL_NS
+    run.add(entry("3"))
+    run.ran = (turns := FirstTurns(race=run, room=5)).count_turns
+    judgement = run.go(run.calibrate([BASE], "median", also=turns))
+    assert judgement.ok and judgement.controls
+    run.earlier, run.kept_ns = list(run.calibration), 0.0
+    for block in run.calibration:
+        run.record_ratios(block)
+    winner = run.live()[0]
+    found = confirmed(run, winner, trial_counts.LEAST_CONFIRM, beyond * TRIAL_NS)
+    assert sum(not block.dropped for block in found) == trial_counts.LEAST_CONFIRM
+    assert machine.now <= (trials + beyond) * TRIAL_NS
+
+
+def test_a_confirmation_that_does_not_fit_is_not_begun() -> None:
+    needed = trial_counts.needed_trials(1, 1)
+    few = trial_counts.shortest(0.84 * needed, references=1, beyond=needed, least_share=0.85)
+    late = trial_counts.shortest(0.95 * needed, references=1, beyond=0.04 * needed, least_share=0.85)
+    assert few is None and late is None
+
+
 @pytest.mark.parametrize("slower", [1.0, 1.8, 2.2, 2.6])
 def test_plans_leave_their_places_to_the_controls_where_trials_take_longer_than_expected(
     slower: float,

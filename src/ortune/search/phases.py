@@ -185,6 +185,13 @@ TRY_SHARE = _phase(
 CONFIRM_SHARE = _phase(
     "confirmation", "tune", 0.3, "of the search and confirmation", "fresh blocks of the winner"
 )
+LEAST_LEFT_SHARE = _phase(
+    "shortest confirmation",
+    "quantize",
+    0.85,
+    "of the time that it needs",
+    "if no more is left, one model is confirmed in the fewest blocks, which may exceed the budget",
+)
 ALONE_SHARE = _phase(
     "last check", "tune", 0.3, "of the confirmation", "winner and what it replaces, one process at a time"
 )

@@ -104,6 +104,22 @@ def divide(trials: float, *, wanted: int, references: int) -> Split | None:
     return Split(plans=_plans(race, wanted, references), confirm_trials=confirm)
 
 
+def shortest(trials: float, *, references: int, beyond: float, least_share: float) -> Split | None:
+    """Divide the trials of a search of one plan whose last blocks may exceed the budget; None if they are too few.
+
+    Args:
+        trials: Number of trials that fit after the pilot.
+        references: See ``divide``.
+        beyond: Number of trials by which the confirmation may exceed the budget.
+        least_share: Least fraction of the needed trials that must fit.
+    """
+    needed = needed_trials(1, references)
+    if trials < least_share * needed or trials + beyond < needed:
+        return None
+    before = calibration_trials(references) + first_round_trials(1, references) * RACE_TIMES
+    return Split(plans=1, confirm_trials=max(0.0, trials - before))
+
+
 def explored_plans(trials: float, *, wanted: int, references: int) -> int:
     """Return the number of plans to compare with the default if no confirmation fits; 0 without time for a block.
 

@@ -559,3 +559,16 @@ def test_a_winner_whose_rows_depend_on_each_other_says_so_first(tmp_path: Path) 
     (alert,) = document["alerts"]
     assert alert["code"] == "MSR015"
     facts(alert["what"], "dynamic-int8", "batch", "relative L2", "DynamicQuantizeLinear")
+
+
+def test_a_model_with_all_layers_in_float_is_no_candidate(tmp_path: Path) -> None:
+    model(tmp_path / "m.onnx")
+    words = ("--data", str(data(tmp_path / "data", 4)), "--tolerance", "1e-7", "--budget", "5m", "--json")
+    code, out, said = quantize(tmp_path, *words)
+    assert code == 0, said
+    result = result_of(json.loads(out))
+    assert result.layers and result.all_float and not result.changes
+    quantized = [row for row in result.front if row.plan.rewrites]
+    assert quantized and all(row.n_float < row.n_layers for row in quantized)
+    facts(result.headline, "no layer can be quantized", "tolerance 1e-7", "nearest: ")
+    assert not result.no_time or result.all_methods_s

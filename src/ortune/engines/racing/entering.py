@@ -9,7 +9,7 @@ from ortune.engines.racing.tuning import EXPLORED_SCALE, Tuning
 from ortune.records import Plan, messages
 from ortune.search import trial_counts
 from ortune.search.halving import CURRENT, Entry, expected
-from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
+from ortune.search.phases import BEYOND_TIMES, LEAST_SEARCH_SHARE, RACE_TIMES
 from ortune.search.plan_edits import merge, with_change
 from ortune.search.progress import forecast
 from ortune.search.proposals.plans import PlanProposal
@@ -20,11 +20,19 @@ LONG_EXPLORATION_NS = 60e9
 """Remaining time in nanoseconds above which no exploration without a confirmation is run."""
 
 
-def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str], *, required: Plan) -> bool:
+def enter(
+    run: Tuning,
+    proposed: Sequence[PlanProposal],
+    refused: Sequence[str],
+    *,
+    required: Plan,
+    least_share: float = 1.0,
+) -> bool:
     """Report how many plans fit in the budget, and enter these; return False if none fits.
 
     If none fits, the result is undecided: it has the default's figures from the pilot, and the budget that a search
     needs. If only the confirmation does not fit, ``exploring`` is set, and the plans that can be measured are entered.
+    With ``least_share`` below 1, one plan is confirmed if that fraction of its time is left.
     """
     run.search.required, run.refused = required, tuple(refused)
     run.entries = _entries(run, proposed)
@@ -44,9 +52,7 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
     split = run.replay.once(
         "split",
         trial_counts.Split | None,
-        lambda: trial_counts.divide(
-            left_ns / trial_ns - run.only_timed_trials, wanted=wanted, references=race.references
-        ),
+        lambda: _split(run, left_ns / trial_ns - run.only_timed_trials, wanted, least_share),
     )
     run.replay.mark_no_block()
     if split is None:
@@ -67,6 +73,16 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
     race.kept_ns = split.confirm_trials * trial_ns
     _add(run, run.entries[: split.plans])
     return True
+
+
+def _split(run: Tuning, trials: float, wanted: int, least_share: float) -> trial_counts.Split | None:
+    """Return the division of the trials, or if too few are left, that of the shortest search; None if neither fits."""
+    references = run.search.race.references
+    split = trial_counts.divide(trials, wanted=wanted, references=references)
+    if split is not None or least_share >= 1.0:
+        return split
+    beyond = 1e9 * (BEYOND_TIMES - 1) * run.whole_budget.total_s / run.baseline.pilot.trial_ns
+    return trial_counts.shortest(trials, references=references, beyond=beyond, least_share=least_share)
 
 
 def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -89,6 +89,7 @@ class Precision:
         tolerance: The tolerance of the outputs; ``limit`` is its numeric value.
         rows: Rows of the fully quantized models.
         late: Whether a model could not be created or tested within its part of the budget.
+        missed_steps: Whether there was no time to measure a model with more layers in float.
         untested: Plans for which there was no time.
         enough_s: Budget, in seconds, expected to be enough for the untested plans too; 0 if all were tested.
     """
@@ -120,6 +121,7 @@ class Precision:
         self.limit = tolerance.number or tolerance.of_rows
         self.rows: list[PrecisionRow] = []
         self.late, self.untested, self.enough_s = False, list[Plan](), 0.0
+        self.missed_steps = False
         self.budget, self._began_s = budget, budget.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
         self._runs, self._slow = False, dict[tuple[str, ...], QuantizedModel]()
@@ -179,7 +181,18 @@ class Precision:
     @property
     def holds_step(self) -> bool:
         """Whether there is time to measure one more model with more layers in float."""
-        return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
+        fits = not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
+        self.missed_steps = self.missed_steps or not fits
+        return fits
+
+    @property
+    def complete(self) -> bool:
+        """Whether all methods and steps were measured, so that a larger budget creates no further model."""
+        return not (self.untested or self.missed_steps or self.late)
+
+    def budget_with_steps_s(self, rest_s: float) -> float:
+        """Return a budget, in seconds, that leaves `rest_s` after all methods and steps, which use more of it too."""
+        return self._began_s + rest_s / (1 - STEPS_SHARE)
 
     def whole_models(self, plans: Sequence[Plan], share: float = WHOLE_MODELS_SHARE) -> list[QuantizedModel]:
         """Test each plan once on the whole model, add its row, and return the models that run, fastest first.
@@ -213,12 +226,16 @@ class Precision:
                 left = left_in_float(plan.rewrites[-1])
                 # If the error names an operator, the method is tested again without it, before the next method.
                 kind = named_operator(self.baseline.side.model.ir, model.failed, left)
-                again = without_operator(plan, kind) if kind else None
+                again = without_operator(plan, kind) if kind and self._has_layers({*left, kind}) else None
                 waiting = [again, *waiting] if again is not None else waiting
             if not model.failed:
                 self._runs = True
                 running.append(model)
         return sorted(running, key=lambda model: model.time_ns or math.inf)
+
+    def _has_layers(self, in_float: Collection[str]) -> bool:
+        """Return whether there are layers of other operator types than those in float."""
+        return any(group.op_type not in in_float for group in self.groups)
 
     def _each_s(self, whole_s: float) -> float:
         """Return the mean seconds per tested method; ``whole_s`` before the first test."""

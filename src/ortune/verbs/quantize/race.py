@@ -9,6 +9,7 @@ from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
 from ortune.records import Plan
 from ortune.search.halving import Entry
+from ortune.search.phases import LEAST_LEFT_SHARE
 from ortune.search.precision import ALIKE, ConfirmedSpeed, front, to_ship
 from ortune.search.proposals.plans import PlanProposal
 from ortune.search.reasons import Reason
@@ -31,7 +32,12 @@ USUAL = 0.95
 
 
 def race(
-    run: Tuning, models: Sequence[QuantizedModel], held_out: HeldOut, ships: Callable[[Plan], bool]
+    run: Tuning,
+    models: Sequence[QuantizedModel],
+    held_out: HeldOut,
+    ships: Callable[[Plan], bool],
+    *,
+    final: bool = False,
 ) -> dict[str, QuantizedModel]:
     """Race the candidates against float, then confirm the winner and the other Pareto-optimal models.
 
@@ -40,6 +46,7 @@ def race(
         models: All models that were created.
         held_out: Compares possible winners on all held-out inputs.
         ships: Callback that returns whether a plan may win. The best of the other plans is confirmed too.
+        final: Whether a larger budget creates no further model.
 
     Returns:
         The raced models, keyed by plan id; possible winners have the output difference on all held-out inputs.
@@ -49,8 +56,11 @@ def race(
     if not wanted or not run.baseline.check.claims:
         run.report_no_race(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
         return by_arm
+    if final and not any(map(is_right, wanted)) and not run.spare_ns(1.0):
+        run.report_no_race(quantize_words.NONE_WITHIN)
+        return by_arm
     proposed = [PlanProposal(plan=model.plan, origin="fewer bits", prior=USUAL) for model in wanted]
-    if not enter(run, proposed, (), required=Plan()):
+    if not enter(run, proposed, (), required=Plan(), least_share=LEAST_LEFT_SHARE):
         return by_arm
     for entry in run.entries:
         entry.outputs = by_arm[entry.arm].outputs

@@ -120,6 +120,7 @@ class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
         inputs_needed: Real inputs needed for a final result; 0 if there were enough.
         checked_needed: Held-out inputs on which the winner's error must be measured for a final result; 0 if the error
             was measured on that many.
+        all_float: Whether no layer can be quantized with a gain and within the tolerance.
         no_time: The steps for which the budget was too small, in words.
         all_methods_s: A sufficient budget for the methods without time left; 0 if there were none.
         enough_s: A sufficient budget for the race and for measuring the error on all held-out inputs; 0 if the budget
@@ -160,6 +161,7 @@ class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
     planned: tuple[PlannedTarget, ...] = ()
     others: OtherPrograms | None = None
     budget_s: float = 0.0
+    all_float: bool = False
     no_time: str = ""
     all_methods_s: float = 0.0
     enough_s: float = 0.0

@@ -186,9 +186,17 @@ class _Quantization:
         precision.leave_out(others)
         models += elsewhere.more(models, self.plans)
         if models:  # so that all messages suggest the same budget
-            run.checks_s = max(run.checks_s, self._untested_s(precision, models))
+            run.checks_s = max(
+                run.checks_s, self._untested_s(precision, models), self._confirming_s(run, precision)
+            )
         held_out = HeldOut(precision, run)
-        raced = precision_race.race(run, models, held_out, lambda plan: shippable(plan, self.options.others))
+        raced = precision_race.race(
+            run,
+            models,
+            held_out,
+            lambda plan: shippable(plan, self.options.others),
+            final=precision.complete,
+        )
         require_unchanged(baseline.side)
         models = [raced.get(model.plan.id, model) for model in models]
         rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
@@ -221,6 +229,7 @@ class _Quantization:
             ),
             planned=planned(elsewhere.absent, self.plans, baseline.side.plan.settings),
             budget_s=self.options.budget_s,
+            all_float=bool(walks) and all(walk.all_float for walk in walks),
             no_time=no_time,
             all_methods_s=self.budget.enough_s(precision.enough_s) if precision.untested else 0,
             enough_s=enough_s,
@@ -302,6 +311,8 @@ class _Quantization:
 
     def _lack(self, run: Tuning, precision: Precision, models: Sequence[QuantizedModel]) -> tuple[str, float]:
         """Return (a sentence on steps that did not fit, a sufficient budget in seconds); ("", 0) if all steps fit."""
+        if precision.complete and not any(map(_is_within, models)):
+            return "", 0  # a larger budget would only confirm models beyond the tolerance
         trial_ns = self.baseline.pilot.trial_ns
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
@@ -314,6 +325,13 @@ class _Quantization:
             enough_s = max(run.budget_for_s(1, trial_ns), untested_s)
             no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
         return no_time, enough_s
+
+    def _confirming_s(self, run: Tuning, precision: Precision) -> int:
+        """Return a budget, in seconds, with which a model is confirmed, if methods or steps take more of it too."""
+        if not (precision.untested or precision.missed_steps):
+            return 0
+        trials_s = 1e-9 * run.needed_trials(1) * self.baseline.pilot.least_trial_ns
+        return self.budget.enough_s(precision.budget_with_steps_s(trials_s + run.budget.reserved_s))
 
     def _untested_s(self, precision: Precision, models: Sequence[QuantizedModel]) -> int:
         """Return a budget, in seconds, for the untested methods; 0 if there are none or a model is within tolerance."""

@@ -53,6 +53,8 @@ class Sensitivity:
         asked: Whether there was time to measure all sets of layers that were to be measured.
         times_ns: Time of each group of layers in float; empty without a profile.
         walk: The walk towards float.
+        everything: All layers that the method quantizes; with these in float, the model is the float model.
+        all_float: Whether no layer can be quantized with a gain and within the tolerance.
         models: The measured models, keyed by the set of layers that they keep in float.
     """
 
@@ -62,6 +64,8 @@ class Sensitivity:
     asked: bool
     times_ns: list[float]
     walk: QuantizationWalk
+    everything: Kept
+    all_float: bool = False
     models: dict[Kept, QuantizedModel] = field(default_factory=dict)
 
 
@@ -133,6 +137,7 @@ class LayerByLayer:
             questions=questions,
             asked=asked,
             times_ns=before,
+            everything=frozenset(everything),
             walk=QuantizationWalk(
                 questions=float_order(questions), measure=lambda kept: self._measured(result, kept)
             ),
@@ -192,6 +197,8 @@ class LayerByLayer:
     def _measured(self, of: Sensitivity, kept: Kept) -> float | None:
         """Create and compare the model that keeps `kept` in float and return its error; None if no time is left."""
         precision = self._precision
+        if kept >= of.everything:
+            return 0.0  # the float model, which is no candidate
         if not precision.holds_step:
             return None
         precision.watch.line(steps_words.measuring(len(kept), len(of.groups)))
@@ -217,7 +224,11 @@ class LayerByLayer:
             walk.error(walk.step(walk.free))
         kept = frozenset[str]() if walk.errors[frozenset()] <= limit else walk.within(limit)
         if kept:
-            walk.refined(kept, limit)
+            kept = walk.refined(kept, limit)
+        # Also each set of layers alone: the walk measures only the last of them without the others.
+        useless = all(question.error > limit or question.saved_ns <= 0 for question in of.questions)
+        ended = (kept is None or kept >= of.everything) and not self._precision.missed_steps
+        of.all_float = ended and useless
         for other in CLASSES:
             if other != limit:
                 walk.within(other)

@@ -42,6 +42,8 @@ MOST_FAILED = 3
 
 NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
+NONE_WITHIN = "no quantized model is within the tolerance, so nothing was timed"
+
 
 def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
     """Return a sentence that says that `n` models were not raced or, if `exploring`, that none could be confirmed."""
@@ -127,7 +129,8 @@ def _why_float(result: QuantizeResult) -> str:
         return no_time or "no quantized model within the tolerance is confirmed to be faster"
     nearest = min(models, key=lambda row: row.error).outputs
     missed = f" (nearest: {limit_missed(nearest)})" if nearest is not None else ""
-    beyond = f"no quantized model is within the tolerance {result.tolerance}{missed}"
+    what = "no layer can be quantized with a gain and" if result.all_float else "no quantized model is"
+    beyond = f"{what} within the tolerance {result.tolerance}{missed}"
     return ", and ".join(filter(None, [beyond, no_time]))
 
 
