@@ -256,6 +256,7 @@ def usual() -> TuneResult:
                 latency_ns=12.1e6,
                 cpu_per_run_ns=18e6,
                 peak_bytes=None,
+                n_blocks=2,
             ),
         ),
         controls=golden.CONTROLS,

@@ -68,6 +68,7 @@ def test_a_plan_that_met_the_machine_in_a_quick_phase_is_not_the_fastest() -> No
     assert least_cpu.plan == LESS_CPU
     assert least_cpu.latency_ns == pytest.approx(default.latency_ns)
     assert least_cpu.cpu_per_run_ns == pytest.approx(0.5 * default.cpu_per_run_ns)
+    assert (fastest.n_blocks, least_cpu.n_blocks, least_memory.n_blocks) == (4, 4, 0)
     assert least_memory.plan == Plan()
     assert least_memory.peak_bytes == default.peak_bytes
 

@@ -88,6 +88,8 @@ class TradeRow(Record, frozen=True, kw_only=True):
         confirmed: Whether this is the objective's own row, and its gain was confirmed on fresh blocks.
         kept: Whether this is the objective's own row, and the current configuration is kept because no gain was
             confirmed.
+        n_blocks: Number of blocks of the search in which the configuration was compared with the default; 0 for the
+            default, and in the objective's own row if it was confirmed or kept.
     """
 
     title: str
@@ -97,6 +99,7 @@ class TradeRow(Record, frozen=True, kw_only=True):
     peak_bytes: float | None = None
     confirmed: bool = False
     kept: bool = False
+    n_blocks: int = 0
 
 
 class PrecisionRow(Record, frozen=True, kw_only=True):

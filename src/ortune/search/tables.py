@@ -213,6 +213,9 @@ def trade(
                 peak_bytes=figures.peak_bytes * memory if figures.peak_bytes is not None else None,
                 confirmed=mine and bool(winner_trials),
                 kept=mine and not winner_trials,
+                n_blocks=0
+                if mine or best == BASE
+                else len(log_ratios(search.race.all_blocks, best, statistic)),
             )
         )
     return tuple(rows)

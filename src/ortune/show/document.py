@@ -145,11 +145,14 @@ class Code:
 
     Attributes:
         commands: Whether each line is a command that can be run next.
+        shows_details: The line that shows the same document with its details, left out where these are shown; "" for
+            none.
     """
 
     title: str
     lines: Sequence[str]
     commands: bool = False
+    shows_details: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +242,9 @@ class Document:
 
     def filled(self, *, whole: bool) -> list[Block]:
         """Return the blocks that are not empty, followed by the supporting blocks if ``whole``."""
-        return filled([*self.blocks, *(self.support if whole else ())])
+        if not whole:
+            return filled(self.blocks)
+        return filled(map(_detailed, [*self.blocks, *self.support]))
 
     def with_below_lines(self, *blocks: Block) -> Document:
         """Return the document with further blocks below its first lines."""
@@ -260,6 +265,13 @@ def first_lines(blocks: Sequence[Block]) -> list[Line]:
 def filled(blocks: Iterable[Block]) -> list[Block]:
     """Return the blocks that are not empty."""
     return [block for block in blocks if _holds(block)]
+
+
+def _detailed(block: Block) -> Block:
+    """Return the block without the command that shows the details, as it is beside the details."""
+    if not isinstance(block, Code) or not block.shows_details:
+        return block
+    return replace(block, lines=[line for line in block.lines if line != block.shows_details])
 
 
 def _holds(block: Block) -> bool:

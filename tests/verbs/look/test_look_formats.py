@@ -143,9 +143,9 @@ def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
         (None, ""),
         (0.9, ""),
         (1.02, ""),
-        (1.2, ", 20 % slower"),
-        (1.4, ", 1.4x an unprofiled run, so shares are rough"),
-        (5.62, ", 5.6x an unprofiled run, so shares are rough"),
+        (1.2, ": 62.0 ms, 20 % slower than the unprofiled runs between its runs (51.7 ms))"),
+        (1.4, ": 62.0 ms, 1.4x the unprofiled runs between its runs (44.3 ms), so shares are rough)"),
+        (5.62, ": 62.0 ms, 5.6x the unprofiled runs between its runs (11.0 ms), so shares are rough)"),
     ],
 )
 def test_how_much_the_profiler_disturbed_the_run(slowdown: float | None, said: str) -> None:

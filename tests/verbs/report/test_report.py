@@ -49,6 +49,9 @@ def test_a_real_session_is_told_again_exactly_with_its_date_and_machine(tmp_path
     facts(text, "outputs differ", "B's cannot be compared with A's", "nothing was timed")
     assert f"session {session['id']}; not measured now" in text
     assert "do not switch" in run(store, "--brief").stdout
+    itself = f"ortune report {session['id']} "
+    detailed = " ".join(run(store, session["id"], "-v").stdout.split())
+    assert itself in text and itself not in detailed and "outputs differ" in detailed
 
 
 def test_brief_in_every_format(tmp_path: Path) -> None:

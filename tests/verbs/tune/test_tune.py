@@ -31,6 +31,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Plan
 from ortune.show import headline as heads
 from ortune.step import Step
+from ortune.verbs._shared import tune_facts
 from ortune.verbs._shared.session import begin_or_resume, experiment
 from ortune.verbs.tune import run as tune
 from ortune.verbs.tune.result import TuneResult
@@ -127,6 +128,7 @@ def test_only_fresh_blocks_carry_the_claim(tuned: tuple[Path, dict[str, Any]]) -
     result = msgspec.convert(tuned[1]["result"], TuneResult)
     # A leader that did not win over what runs today is told apart from what stays.
     challenger = result.refused.comparison if result.refused is not None else result.against_current
+    assert result.smallest_effect_ratio == tune_facts.detectable_effect(result)
     for found in (result.against_default, challenger):
         assert found is not None
         assert (found.phase, found.method) == ("confirm", "wilcoxon")

@@ -13,6 +13,7 @@ import pytest
 import golden
 import golden_tune
 from facts import facts
+from golden_tune_parts import confirmed
 from ortune.records import (
     WORSENS,
     Control,
@@ -301,3 +302,39 @@ def test_the_page_in_a_bundle_without_gain_says_what_the_bundle_contains() -> No
     page = pages.render(golden_tune.default_best(bundle=tune_headline.HERE))
     facts(page, "No change is proposed", "This bundle contains the default configuration")
     assert "ready to ship" not in page
+
+
+def test_without_a_test_there_is_no_fastest_plan_and_no_chart_to_read() -> None:
+    rows = tuple(
+        msgspec.structs.replace(row, confirmed=False, kept=row.title == "fastest", plan=Plan())
+        for row in golden_tune.tuned().result.trade
+    )
+    envelope = untested()
+    envelope = msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, trade=rows))
+    assert tune_facts.nothing_tested(envelope.result)
+    assert len(tune_details.trade_rows(golden_tune.tuned().result)) == len(rows) == 3
+    shown = " ".join(markdown.render(tune_words.document(envelope)).split())
+    page = pages.render(envelope)
+    for text in (shown, page):
+        assert "fastest confirmed" not in text and "least CPU time" not in text
+    assert "dashed line" not in page
+    assert "dashed line" in pages.render(golden_tune.tuned()), "beside the charts of the guards"
+
+
+def test_the_minimum_detectable_effect_is_one_figure_on_a_page() -> None:
+    leader = golden_tune.refused(confirmed(0.99, 0.95, 1.03, verdict="inconclusive"))
+    seen = msgspec.structs.replace(leader.comparison, smallest_effect_ratio=0.179)
+    envelope = golden_tune.default_best(
+        refused=msgspec.structs.replace(leader, comparison=seen), smallest_effect_ratio=None
+    )
+    assert "minimum detectable effect 17.9 %" in tune_headline.headline(envelope.result)
+    rows = dict(tune_page._sure(envelope.result, tune_facts.deciding(envelope.result)))
+    assert rows["minimum detectable effect"] == "17.9 %"
+
+
+def test_figures_of_the_search_are_not_confirmed_and_have_their_number_of_blocks() -> None:
+    row = TradeRow(title="least CPU time", plan=Plan(), latency_ns=1e6, cpu_per_run_ns=1e6, n_blocks=2)
+    assert tune_details.trade_cells(row)[-1] == "not confirmed, 2 search blocks"
+    page = pages.render(golden_tune.tuned())
+    assert "search blocks; not confirmed; eliminated" in page
+    assert "search blocks; not confirmed; winner" not in page

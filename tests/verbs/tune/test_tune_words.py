@@ -157,7 +157,7 @@ def test_a_wrong_default_shows_its_time_beside_the_claim() -> None:
         facts(text, "the default's outputs are wrong (p50 8.80 ms, -20.0 % against the correct default")
         facts(text, "-22.0 % to -17.0 %, exploratory: 9 blocks); those of graph_optimization_level=basic are")
     assert "vs correct default" in terminal and "vs correct default" in marked
-    assert "1.25x (1.20-1.28) 9 blocks; wrong output" in page
+    assert "1.25x (1.20-1.28) 9 search blocks; wrong output" in page
     once = golden_tune.wrong_default(wrong_against_default=None)
     assert all("wrong (p50 8.80 ms, a single observation)" in text for text in formats(once))
     never = golden_tune.wrong_default(wrong_against_default=None, wrong_default_figures=None)

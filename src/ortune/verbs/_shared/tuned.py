@@ -40,7 +40,7 @@ from ortune.show.sides import with_values
 from ortune.verbs._shared import shipped as shipping
 from ortune.verbs._shared import tuned_words
 from ortune.verbs._shared.other_programs import without_comparison, worded
-from ortune.verbs._shared.tune_facts import deciding_claim
+from ortune.verbs._shared.tune_facts import deciding_claim, detectable_effect
 from ortune.verbs._shared.tune_headline import leading
 from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
@@ -182,6 +182,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         conditions=_conditions(search),
         smallest_effect_ratio=search.smallest_effect_ratio(),
     )
+    result = msgspec.structs.replace(result, smallest_effect_ratio=detectable_effect(result))
     if deciding_claim(result) is not None:
         return result
     trials = _trials(search.blocks) or [run.baseline.pilot.first]

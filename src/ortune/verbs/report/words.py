@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from ortune.errors import UsageError
 from ortune.records import Envelope, ProfileResult, holds
 from ortune.show import finding_words
+from ortune.show.answer_commands import lines, report_line
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
 from ortune.show.numbers import shorten_end
 from ortune.show.stored_kind import stored_kind
@@ -101,7 +103,12 @@ def _document_of(session: StoredSession) -> Document:
     kind = stored_kind(session.verb)
     stored = session.document
     if kind is not None and holds(stored, kind.result):
-        return finding_words.with_common_parts(replace(kind.document(stored), before=before), stored)
+        page = finding_words.with_common_parts(kind.document(stored), stored)
+        return replace(
+            page,
+            before=[*before, *page.before],
+            blocks=_without_itself(page.blocks, session.id, stored.store),
+        )
     columns = [
         Column(stored_words.SO_FAR_HEADS[0], "text"),
         *(Column(head) for head in stored_words.SO_FAR_HEADS[1:]),
@@ -115,6 +122,15 @@ def _document_of(session: StoredSession) -> Document:
             table(columns, [stored_words.so_far_row(s) for s in session.so_far], dense=True),
         ],
     )
+
+
+def _without_itself(blocks: Sequence[Block], session: str, store: str) -> list[Block]:
+    """Return the blocks with the command marked that shows this session with its details."""
+    own = "\n".join(lines(report_line(session, store)))
+    return [
+        replace(block, shows_details=own) if isinstance(block, Code) and block.commands else block
+        for block in blocks
+    ]
 
 
 def _plainly(session: StoredSession) -> list[str]:

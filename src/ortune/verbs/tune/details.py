@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ortune.catalogue.providers import CPU
 from ortune.durations import as_option, in_words
-from ortune.printable import amounts
+from ortune.printable import amount, amounts
 from ortune.records import Comparison, PlanStatus, SettingWorth, TradeRow, UntestedTarget, assignment
 from ortune.show import finding_words
 from ortune.show.checks import control_words, guard
@@ -14,10 +14,12 @@ from ortune.show.document import Column
 from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import VERIFIED
-from ortune.verbs._shared.tune_facts import deciding, fixed_findings, untried_plans
+from ortune.verbs._shared.tune_facts import deciding, fixed_findings, nothing_tested, untried_plans
 from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 NAMED = 6  # plans in a list, at most
+CONFIRMED = "confirmed"
+"""Status of a trade-off that fresh blocks confirmed."""
 LEAST_LEFT_S = 1.0
 """Minimum seconds of remaining budget that are worth mentioning."""
 STATUSES: dict[PlanStatus, str] = {
@@ -155,9 +157,15 @@ def noise(result: TuneResult) -> str:
     return "; ".join(parts)
 
 
+def trade_rows(result: TuneResult) -> list[tuple[str, ...]]:
+    """Return the cells of each trade-off; [] if nothing was tested, since then the default is the only candidate."""
+    return [] if nothing_tested(result) else [trade_cells(row) for row in result.trade]
+
+
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
     """Return the cells for a trade-off: (title, plan, latency, CPU time per run, peak memory, status)."""
-    standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
+    blocks = f", {amount(row.n_blocks, 'search block')}" if row.n_blocks else ""
+    standing = CONFIRMED if row.confirmed else "kept" if row.kept else f"not confirmed{blocks}"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
     # What no block confirmed may look faster in another row.
     title = f"{row.title} confirmed" if row.kept else row.title

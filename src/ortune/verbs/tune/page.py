@@ -133,9 +133,9 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
 
 def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
     """Return (name, text) rows with the evidence for the claim."""
+    share = tune_facts.detectable_effect(result)
     if claim is None:
         n = len(tune_facts.plans_that_ran(result.candidates))
-        share = result.smallest_effect_ratio
         seen = [("minimum detectable effect", detectable(share))] if n else []
         return [("configurations tested", str(n)), *seen]
     kind = "fresh" if claim.phase == "confirm" else "search"
@@ -144,11 +144,7 @@ def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]
         (tune_headline.interval_of(claim), tune_headline.bounds(claim)),
         ("blocks", f"{claim.n_blocks} {kind}{dropped}"),
         # What was confirmed has been detected: the effect that would be in four of five runs may be larger.
-        *(
-            []
-            if claim.verdict in heads.PROVEN
-            else [("minimum detectable effect", detectable(claim.smallest_effect_ratio))]
-        ),
+        *([] if claim.verdict in heads.PROVEN else [("minimum detectable effect", detectable(share))]),
         (
             "method",
             METHODS.get(claim.method, claim.method) + (f", p = {claim.p:.2g}" if claim.p is not None else ""),

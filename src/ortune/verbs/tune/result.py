@@ -143,7 +143,8 @@ class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
         conditions: The load of the machine, in words ("on an idle machine"); "" if unknown.
         others: Other programs during a search that compared nothing; None on a quiet machine, and if a comparison has
             this record.
-        smallest_effect_ratio: Minimum detectable effect of the search as a fraction, if no gain was confirmed.
+        smallest_effect_ratio: Minimum detectable effect as a fraction: of the comparison that decides the result, or of
+            the search if nothing was compared; None if unknown.
         runtime: The winner's runtime, if it is not the side's.
         placement: The winner's nodes by execution provider; empty for the CPU only.
         adoption: Requirements for using ``runtime``; None for the user's own runtime.

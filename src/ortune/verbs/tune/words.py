@@ -48,7 +48,7 @@ from ortune.verbs.tune.details import (
     details,
     more_time,
     setting,
-    trade_cells,
+    trade_rows,
     untested_target,
     where_kept,
 )
@@ -175,7 +175,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         support=[
             Pairs(rows=details(result)),
             table(columns, extra),
-            table(TRADE, [trade_cells(row) for row in result.trade]),
+            table(TRADE, trade_rows(result)),
             Pairs(rows=where_kept(result)),
         ],
         annotations=[

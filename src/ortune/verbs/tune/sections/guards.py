@@ -14,9 +14,11 @@ from ortune.verbs.tune.result import TuneResult
 
 ORDER = 50
 TITLE = "Guards and figures"
-NOTE = (
+NOTE = ""
+HOW_TO_READ = (
     "What must not get worse while another figure gets better. The dashed line is the limit; left is better."
 )
+"""Note below the charts of the guards."""
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
@@ -35,7 +37,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     heads, *rows = tune_words.sides(result)
     outputs = tune_headline.outputs(result)
     return [
-        table(columns, [_row(guard, axis) for guard in guards]),
+        table(columns, [_row(guard, axis) for guard in guards], notes=[HOW_TO_READ] if guards else []),
         Line(f"Outputs of the winner against the default: {outputs}." if outputs else ""),
         table(
             [Column("", "label"), *(Column(head) for head in heads[1:])],

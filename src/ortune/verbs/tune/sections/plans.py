@@ -92,6 +92,8 @@ def _raced(candidate: Candidate) -> list[Cell]:
     outcome = (
         "winner, in the search" if candidate.status == "winner" else tune_details.STATUSES[candidate.status]
     )
+    if candidate.status not in ("winner", "default", "current"):
+        outcome = f"not confirmed; {outcome}"
     name = Cell(candidate.plan.describe(), candidate.origin, TONES.get(candidate.status, ""))
     bounds = (candidate.ratio_low, candidate.ratio_high)
     if candidate.status == "default":
@@ -114,8 +116,8 @@ def _row(
     hue = {"good": "winner", "look": "current"}.get(name.tone, "other")
     interval = f" ({numbers.factors(*bounds)})" if has_interval else ""
     text = f"{numbers.times(factor)}{interval}"
-    blocks = amount(n_blocks, "block")
-    beneath = f"{blocks}; {outcome}{f': {why}' if why else ''}"
+    # Only the row of the winner is of fresh blocks.
+    beneath = f"{amount(n_blocks, 'block' if sure else 'search block')}; {outcome}{f': {why}' if why else ''}"
     alt = f"{text} {'confirmed' if sure else 'exploratory'}"
     mark = IntervalMark(middle=factor, low=low, high=high, hue=hue, sure=sure)
     return [name, Cell(alt, marks=(mark,)), Cell(text, beneath, "strong")]

@@ -12,8 +12,8 @@ from ortune.verbs.tune.result import TuneResult
 ORDER = 60
 TITLE = "Trade-offs"
 NOTE = (
-    "The best configuration for each figure. Only the objective's own row was confirmed on fresh blocks; the "
-    "others are exploratory. Tune with that objective before relying on them."
+    "The best configuration for each figure. Only the objective's own row can be confirmed, on fresh blocks; the "
+    "others are from few blocks of the search. Tune with that objective before relying on them."
 )
 
 
@@ -27,7 +27,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         replace(standing, head="standing"),
     ]
     rows = [
-        [Cell(text, tone="strong" if row.confirmed else "") for text in tune_details.trade_cells(row)]
-        for row in envelope.result.trade
+        [Cell(text, tone="strong" if cells[-1] == tune_details.CONFIRMED else "") for text in cells]
+        for cells in tune_details.trade_rows(envelope.result)
     ]
     return [table(columns, rows)]
