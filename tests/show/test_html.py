@@ -154,8 +154,8 @@ def test_every_plan_is_there_with_its_fate_and_reason(rendered: dict[str, str]) 
     text = Page(rendered["large"]).text
     for candidate in golden_tune.KINDS["large"].result.candidates:
         assert candidate.plan.describe() in text
-    facts(text, "0.76x", "2 blocks")
-    facts(text, "1.13x", "1.09-1.18", "24 blocks")
+    facts(text, "0.76x", "2 search blocks")
+    facts(text, "1.13x", "1.09-1.18", "24 search blocks")
     for part in (
         "failed crash: killed by SIGSEGV while loading",
         "wrong output output y differs by 40 %",
