@@ -268,7 +268,7 @@ def filled(blocks: Iterable[Block]) -> list[Block]:
 
 
 def _detailed(block: Block) -> Block:
-    """Return the block without the command that shows the details, as it is beside the details."""
+    """Return the block without the command that shows the details."""
     if not isinstance(block, Code) or not block.shows_details:
         return block
     return replace(block, lines=[line for line in block.lines if line != block.shows_details])
