@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from ortune.catalogue.providers import NODE
@@ -111,9 +110,6 @@ def run_pilot(
         return False
     if not holds(pilot.least_trial_ns):
         measuring.use_turns(least)
-        if in_wasm:
-            # Later trials give outputs, but no times: they need not wait until V8 has compiled the code again.
-            executor.timing = replace(executor.timing, warmup_runs=0)
         base_checks.alert_dependent_rows(measuring, 0.0)
         return False
     # Half of the share: in the next step two processes take turns.
