@@ -293,6 +293,23 @@ def test_rows_that_were_selected_together_have_one_order(tmp_path: Path, case: s
     assert (a.key == b.key) == together
 
 
+@pytest.mark.parametrize(("start", "together"), [(0, True), (1, False)])
+def test_limits_of_old_opsets_tell_parts_of_rows_apart(tmp_path: Path, start: int, *, together: bool) -> None:
+    found = output_comparisons(
+        opened(
+            tmp_path,
+            "g (float[4,8] x, float[8,8] w, float[8] u) => (int64[4,2] a, float[4,2] b) { h = MatMul(x, w)\n "
+            "v, i = TopK <k: int = 3> (h)\n c = Gather(u, i)\n "
+            "a = Slice <axes: ints = [1], starts: ints = [0], ends: ints = [2]> (i)\n "
+            f"b = Slice <axes: ints = [1], starts: ints = [{start}], ends: ints = [{start + 2}]> (c) }}",
+            opset=9,
+        ).ir
+    )
+    a, b = found["a"].order, found["b"].order
+    assert a is not None and b is not None
+    assert (a.key == b.key) == together
+
+
 LABELS = {
     "argmax": "best = ArgMax <axis: int = 1> (s)\n y = Identity(best)",
     "topk of one": "v, y = TopK(s, one)",

@@ -118,7 +118,8 @@ def followed_order(
     if any(other != order for _, other in of_rows):
         return None
     if op in ("Slice", "Split") and _divides(node, own):
-        part = [_identity(value) for value in node.inputs[1:]]
+        limits = [tuple(ints_of(node, name) or ()) for name in ("starts", "ends", "split")]
+        part = [*limits, *map(_identity, node.inputs[1:])]
         return RowOrder(key=(op, output, *part, order.key), is_sorted=order.is_sorted)
     return order
 

@@ -121,11 +121,14 @@ def compare_outputs(
         elif name in random:
             report.accept(name, "random", 0, 0, "values")
         _compare_output(report, ways[name], (before[name], after[name]), limit, read)
-        if ways[name].order is not None and before[name].kind == after[name].kind == "tensor":
+        roles, row_order = ways[name].roles, ways[name].order
+        if roles and row_order is not None and before[name].kind == after[name].kind == "tensor":
             selected.append(
                 SelectedRows(
                     name=name,
-                    comparison=ways[name],
+                    roles=roles,
+                    order=row_order,
+                    by_element=ways[name].kind == "values",
                     arrays=(
                         load_array(before[name].files[0], before[name].onnx_type),
                         load_array(after[name].files[0], after[name].onnx_type),

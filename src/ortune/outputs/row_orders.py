@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ortune.graph.output_order import Roles, RowOrder
-from ortune.graph.outputs import OutputComparison
 from ortune.outputs.figures import units_of
 from ortune.outputs.files import Array, decode, family
 from ortune.outputs.findings import Findings
@@ -27,7 +26,9 @@ class SelectedRows:
 
     Attributes:
         name: Name of the output.
-        comparison: The way to compare it; its roles and order are known.
+        roles: Role of each axis.
+        order: The selection.
+        by_element: Whether the output holds the sorted scores, whose places were compared one by one.
         arrays: Reference and candidate.
         types: Their ONNX types.
         tolerance: The user's tolerance; None if not given.
@@ -35,7 +36,9 @@ class SelectedRows:
     """
 
     name: str
-    comparison: OutputComparison
+    roles: Roles
+    order: RowOrder
+    by_element: bool
     arrays: tuple[Array, Array]
     types: tuple[str, str]
     tolerance: float | None
@@ -43,9 +46,9 @@ class SelectedRows:
 
     def tables(self) -> tuple[Array, Array]:
         """Return both sides as arrays of shape (fixed indices, rows, elements per row)."""
-        roles: Roles = self.comparison.roles or ()
         old, new = (
-            row_table(decode(np.asarray(a), t), roles) for a, t in zip(self.arrays, self.types, strict=True)
+            row_table(decode(np.asarray(a), t), self.roles)
+            for a, t in zip(self.arrays, self.types, strict=True)
         )
         return old, new
 
@@ -62,8 +65,7 @@ def compare_row_orders(report: Findings, outputs: Sequence[SelectedRows]) -> Non
     """
     groups: dict[object, list[SelectedRows]] = defaultdict(list)
     for output in outputs:
-        if output.comparison.order is not None:
-            groups[output.comparison.order.key].append(output)
+        groups[output.order.key].append(output)
     for members in groups.values():
         _compare_group(report, members)
 
@@ -72,7 +74,7 @@ def _compare_group(report: Findings, members: Sequence[SelectedRows]) -> None:
     """Compare the outputs of one selection; those of another shape, of which rows were removed later, by themselves."""
     alike: dict[object, list[tuple[SelectedRows, tuple[Array, Array]]]] = defaultdict(list)
     for output in members:
-        if output.comparison.kind != "values":
+        if not output.by_element:
             old, new = output.tables()
             alike[old.shape[:2], new.shape[:2]].append((output, (old, new)))
     for found in alike.values():
@@ -92,9 +94,8 @@ def _compare_group(report: Findings, members: Sequence[SelectedRows]) -> None:
                 rows,
             )
             continue
-        order = outputs[0].comparison.order
-        if order is not None and order.is_sorted and any(at != to for at, to in pairs):
-            _compare_sorted(report, names, pairs, rows, _room(order, outputs[0], members, old.shape[:2]))
+        if outputs[0].order.is_sorted and any(at != to for at, to in pairs):
+            _compare_sorted(report, names, pairs, rows, _room(outputs[0], members, old.shape[:2]))
 
 
 def _joint_pairs(tables: Sequence[tuple[Array, Array]], outputs: Sequence[SelectedRows]) -> Pairs:
@@ -134,12 +135,9 @@ class _Room:
     ties: Array
 
 
-def _room(
-    order: RowOrder, output: SelectedRows, members: Sequence[SelectedRows], shape: tuple[int, ...]
-) -> _Room | None:
+def _room(output: SelectedRows, members: Sequence[SelectedRows], shape: tuple[int, ...]) -> _Room | None:
     """Return the scores that sort rows: those of the selection, or an output computed from them; None if unknown."""
-    limit = limits_of(output.types, output.tolerance)[0]
-    read = output.scores() if order.scores is not None else None
+    limit, order, read = limits_of(output.types, output.tolerance)[0], output.order, output.scores()
     if read is not None and -read.values.ndim <= order.axis < read.values.ndim:
         values = np.moveaxis(read.values, order.axis, -1)
         if (values.size // max(values.shape[-1], 1), values.shape[-1]) == shape:
@@ -149,7 +147,7 @@ def _room(
                 ties = np.maximum(ties, moved.max(axis=1, initial=0.0))
             return _Room(values.reshape(shape), ties)
     for member in members:
-        if member.comparison.kind == "values":
+        if member.by_element:
             table = member.tables()[0]
             if table.shape == (*shape, 1):
                 scores = table[:, :, 0]
