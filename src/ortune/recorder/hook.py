@@ -104,12 +104,14 @@ class CallSite:
         rows: Counters by signature.
         count: Number of calls.
         code, lasti: Code that contains the call, and the offset of the call in it; None and 0 if unknown.
+        reads: Indices of the result that the code reads, in a tuple, so that they are found once; None if unknown.
     """
 
-    __slots__ = ("code", "count", "id", "lasti", "rows")
+    __slots__ = ("code", "count", "id", "lasti", "reads", "rows")
 
     def __init__(self, id: int, code: Any, lasti: int) -> None:
         self.id, self.code, self.lasti, self.count = id, code, lasti, 0
+        self.reads: Tuple[Optional[Set[int]], ...] = ()
         self.rows: Dict[Any, Counters] = {}
 
 
@@ -878,10 +880,12 @@ def read_by(site: CallSite, result: Any) -> Optional[List[int]]:
     """Return the indices of the outputs that the code at a call site reads; None if unknown, or of one output."""
     if site.code is None or not isinstance(result, list) or len(result) < 2:
         return None
-    try:
-        found = indices_read(site.code, site.lasti)
-    except Exception:  # bytecode that is not understood
-        return None
+    if not site.reads:  # a site has a row for each signature, and one code
+        try:
+            site.reads = (indices_read(site.code, site.lasti),)
+        except Exception:  # bytecode that is not understood
+            site.reads = (None,)
+    found = site.reads[0]
     return None if found is None else sorted({index % len(result) for index in found})
 
 
