@@ -6,30 +6,10 @@ import threading
 
 import pytest
 
+from fake_clock import FakeClock
 from ortune.worker import arrivals
 
 MS = 1_000_000
-
-
-class FakeClock:
-    """A clock that moves only by sleeping, which ends late, and by calls."""
-
-    def __init__(self, late_ns: int = 0) -> None:
-        self.t, self.cpu, self.late_ns = 0, 0, late_ns
-
-    def now_ns(self) -> int:
-        return self.t
-
-    def thread_cpu_ns(self) -> int:
-        return self.cpu
-
-    def sleep_ns(self, ns: int) -> None:
-        self.t += ns + self.late_ns
-        self.cpu += 1000
-
-    def call(self, ns: int) -> None:
-        self.t += ns
-        self.cpu += ns
 
 
 def test_calls_that_end_before_the_next_start_wait_for_nothing() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from fake_clock import FakeClock
 from onnx_text import model_of, saved
 from ortune.inputs import feed_files
 from ortune.worker.replay import Player
@@ -21,23 +22,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("replay")
     feed_files.write_feeds(folder / "feed", {"x": np.full((2, 3), 2, np.float32)})
     return saved(folder / "m.onnx", model_of("g (float[n,3] x) => (float[n,3] y) { y = Relu (x) }"))
-
-
-class FakeClock:
-    """A clock that moves only by sleeping, which ends late, and by calls."""
-
-    def __init__(self, late_ns: int = 0) -> None:
-        self.t, self.cpu, self.late_ns = 0, 0, late_ns
-
-    def now_ns(self) -> int:
-        return self.t
-
-    def thread_cpu_ns(self) -> int:
-        return self.cpu
-
-    def sleep_ns(self, ns: int) -> None:
-        self.t += ns + self.late_ns
-        self.cpu += 1000
 
 
 class TimedPlayer(Player):

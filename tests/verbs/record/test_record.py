@@ -117,6 +117,20 @@ def test_no_sessions_is_said_of_a_program_without_any(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def signalled(tmp_path: Path, body: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Record a program that prints "ready", send the recording command a signal then, and return its end."""
+    command = [sys.executable, "-m", "ortune", "record", "--", sys.executable, str(program(tmp_path, body))]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        while "ready" not in run.stdout.readline():
+            pass
+        run.send_signal(number)
+        printed, said = run.communicate()
+    return subprocess.CompletedProcess(command, run.returncode, printed, said)
+
+
 def test_signals_reach_the_program_and_its_recording_is_kept(tmp_path: Path) -> None:
     body = """
 import signal, time
@@ -125,25 +139,9 @@ signal.signal(signal.SIGTERM, ended); signal.signal(signal.SIGINT, ended)
 per_call(); print("ready", flush=True); time.sleep(60)
 """
     for number in (signal.SIGTERM, signal.SIGINT):
-        command = [
-            sys.executable,
-            "-m",
-            "ortune",
-            "record",
-            "--",
-            sys.executable,
-            str(program(tmp_path, body)),
-        ]
-        with subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as run:
-            assert run.stdout is not None
-            while "ready" not in run.stdout.readline():
-                pass
-            run.send_signal(number)
-            printed, said = run.communicate()
-        assert (printed, run.returncode) == (f"ended {number.name}\n", 9)
-        assert "1 session and 1 call" in said
+        run = signalled(tmp_path, body, number)
+        assert (run.stdout, run.returncode) == (f"ended {number.name}\n", 9)
+        assert "1 session and 1 call" in run.stderr
 
 
 def test_a_session_without_calls_is_a_finding_if_the_program_ends_by_itself(tmp_path: Path) -> None:
@@ -160,17 +158,9 @@ try:
 except KeyboardInterrupt:
     pass
 """
-    command = [sys.executable, "-m", "ortune", "record", "--", sys.executable, str(program(tmp_path, body))]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as run:
-        assert run.stdout is not None
-        while "ready" not in run.stdout.readline():
-            pass
-        run.send_signal(signal.SIGINT)
-        _, said = run.communicate()
+    run = signalled(tmp_path, body, signal.SIGINT)
     assert run.returncode == 0
-    facts(said, "nothing found: 1 session and 0 calls", "ended by SIGINT")
+    facts(run.stderr, "nothing found: 1 session and 0 calls", "ended by SIGINT")
 
 
 def test_a_creation_that_raises_is_a_finding(tmp_path: Path) -> None:

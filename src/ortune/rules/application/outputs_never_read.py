@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from ortune.records import Finding, RecordedCalls
 from ortune.rules._recordings import model_name, place, stack
+from ortune.rules._words import are
 from ortune.rules.facts import Facts
 
 CODE = "APP019"
@@ -47,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="note",
             what=(
                 f"{len(unread)} of {len(outputs)} outputs of {model_name(recording.models[model])} "
-                f"{'is' if len(unread) == 1 else 'are'} never read ({place(frames)})"
+                f"{are(len(unread))} never read ({place(frames)})"
             ),
             where=stack(frames),
             evidence=f"{count:,} calls; {kinds}{', ...' if len(unread) > 3 else ''}",

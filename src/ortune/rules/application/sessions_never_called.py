@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ortune.printable import amount
 from ortune.records import Finding, RecordedSession, Recording
 from ortune.rules._recordings import (
     frames_of,
@@ -29,7 +30,7 @@ from ortune.rules._recordings import (
     process_of,
     stack,
 )
-from ortune.rules._words import duration, percent, plural
+from ortune.rules._words import duration, percent
 from ortune.rules.facts import Facts
 
 CODE = "APP017"
@@ -122,7 +123,7 @@ def _finding(recording: Recording, sessions: Sequence[RecordedSession], *, recre
     return Finding(
         code=CODE,
         what=(
-            f"{n} {plural(n, 'session')} of {model_name(recording.models[sessions[0].model])} "
+            f"{amount(n, 'session')} of {model_name(recording.models[sessions[0].model])} "
             f"{'was' if n == 1 else 'were'} created and never called ({place(frames)}): creation took "
             f"{percent(share)} of the time"
         ),

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.catalogue.providers import CPU
+from ortune.printable import amount
 from ortune.records import Finding, RecordedSession
 from ortune.rules._recordings import frames_of, model_name, place, stack
-from ortune.rules._words import listed, plural
+from ortune.rules._words import listed
 from ortune.rules.facts import Facts
 
 CODE = "APP018"
@@ -45,7 +46,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             severity="note",
             what=(
-                f"{n} {plural(n, 'session')} of {model_name(recording.models[first.model])}{requested} could not be "
+                f"{amount(n, 'session')} of {model_name(recording.models[first.model])}{requested} could not be "
                 f"created ({place(frames)})"
             ),
             where=stack(frames),

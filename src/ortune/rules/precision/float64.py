@@ -19,10 +19,11 @@ import onnx_ir as ir
 from ortune.graph.attributes import cast_to
 from ortune.graph.model.graphs import nodes, parameters
 from ortune.graph.nodes import is_op
+from ortune.printable import amount
 from ortune.records import Finding
 from ortune.rewrites.float64_to_float32 import REWRITE
 from ortune.rules._fixes import fixed_by
-from ortune.rules._words import name_of, plural
+from ortune.rules._words import name_of
 from ortune.rules.facts import Facts
 
 CODE = "PRC002"
@@ -37,7 +38,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     tensors = [t.name or "" for t in parameters(model) if t.dtype == ir.DataType.DOUBLE and t.size > 1]
     casts = [n for n in nodes(model) if cast_to(n) == ir.DataType.DOUBLE]
     groups = ((inputs, "input"), (tensors, "weight"), (casts, "Cast"))
-    parts = [f"{len(group)} {plural(len(group), word)}" for group, word in groups if group]
+    parts = [amount(len(group), word) for group, word in groups if group]
     if not parts:
         return
     # The rewrite keeps a Cast after each input and before each output.

@@ -112,6 +112,10 @@ ModelsOfRecording = Annotated[
         MODEL,
     ),
 ]
+CallRate = Annotated[
+    str | float | None,
+    Option("--rate", "50/s", "Start calls at this rate, whether or not earlier ones have ended.", RUN),
+]
 ReplaceBundle = Annotated[bool, Option("--force", "", "Replace an existing bundle.", OUT, again=False)]
 ReplaceFile = Annotated[bool, Option("--force", "", "Overwrite an existing file.", OUT)]
 WriteBundle = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ortune.verbs._shared.common import ModelsOfRecording
+from ortune.verbs._shared.common import CallRate, ModelsOfRecording
 from ortune.verbs._shared.groups import LoadOptions, OneBenchOptions
 from ortune.verbs._shared.hosts import HostOptions
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
@@ -40,10 +40,7 @@ class Options(HostOptions, LoadOptions, OneBenchOptions):
         False
     )
     models: ModelsOfRecording = ()
-    rate: Annotated[
-        str | float | None,
-        Option("--rate", "50/s", "Start calls at this rate, whether or not earlier ones have ended.", RUN),
-    ] = None
+    rate: CallRate = None
     arrival: Annotated[
         str | None,
         Option(

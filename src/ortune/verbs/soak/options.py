@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, get_args
 
 from ortune.errors import UsageError
-from ortune.verbs._shared.common import Budget, ModelsOfRecording, Rewrites
+from ortune.verbs._shared.common import Budget, CallRate, ModelsOfRecording, Rewrites
 from ortune.verbs._shared.groups import BudgetOptions, LoadOptions, OnePlanOptions
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
@@ -35,10 +35,7 @@ class Options(LoadOptions, BudgetOptions, OnePlanOptions):
         ),
     ]
     rewrite: Rewrites = ()
-    rate: Annotated[
-        str | float | None,
-        Option("--rate", "50/s", "Start calls at this rate, whether or not earlier ones have ended.", RUN),
-    ] = None
+    rate: CallRate = None
     arrival: Annotated[
         str | None,
         Option("--arrival", "KIND", "When calls start: poisson (default), constant or gamma:CV.", RUN),
