@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from programs import python_with
+
+from pythons import python_of
 
 SEMANTICS = '''
 import asyncio, copy, inspect, pickle, threading, time, traceback, weakref
@@ -89,7 +89,7 @@ RELEASES = [
 
 def environment(release: str, python: str, numpy: str) -> str:
     """An interpreter with that release."""
-    found = sorted(Path.home().glob(f".pyenv/versions/{python}.*/bin/python"))
-    if not found:
+    found = python_of(python)
+    if found is None:
         pytest.skip(f"NOT TESTED, Python {python} is needed")
-    return python_with([f"onnxruntime=={release}", numpy], f"{release}-py{python}", found[-1])
+    return python_with([f"onnxruntime=={release}", numpy], f"{release}-py{python}", found)

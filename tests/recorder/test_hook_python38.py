@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ortune.recorder import doors
+from pythons import pythons
 
 HOOKS = pytest.mark.parametrize("file", [doors.HOOK, doors.APPLY_HOOK], ids=lambda file: file.stem)
 
@@ -60,12 +61,7 @@ def test_their_names_are_those_of_the_doors() -> None:
         assert doors.OURS in (module.__doc__ or "").partition("\n")[0]
 
 
-def interpreters() -> list[Path]:
-    """Other interpreters of this machine; Python 2 and 3.6 must start too, without the recorder."""
-    return sorted(path for path in Path.home().glob(".pyenv/versions/*/bin/python") if path.is_file())
-
-
-@pytest.mark.parametrize("python", interpreters() or [Path(sys.executable)], ids=lambda path: path.parts[-3])
+@pytest.mark.parametrize("python", pythons() or [Path(sys.executable)], ids=lambda path: path.parts[-3])
 def test_an_interpreter_starts_as_it_does_without(python: Path, tmp_path: Path) -> None:
     folder = tmp_path / "recording"
     folder.mkdir()
@@ -89,7 +85,7 @@ def test_an_interpreter_starts_as_it_does_without(python: Path, tmp_path: Path) 
 
 def supported() -> list[Path]:
     """Interpreters from Python 3.8, by the names of their folders."""
-    versions = {path: tuple(map(int, re.findall(r"\d+", path.parts[-3])[:2])) for path in interpreters()}
+    versions = {path: tuple(map(int, re.findall(r"\d+", path.parts[-3])[:2])) for path in pythons()}
     return [path for path, version in versions.items() if version >= (3, 8)] or [Path(sys.executable)]
 
 

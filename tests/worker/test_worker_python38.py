@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import json
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import ortune
 from ortune.records import PROTOCOL_VERSION
 from ortune.targets.archive import worker_bytes, write_worker
+from pythons import python_of
 
 SOURCES = sorted((Path(ortune.__file__).parent / "worker").glob("*.py"))
 
@@ -51,26 +51,18 @@ def test_the_archive_holds_every_source_and_is_reproducible(tmp_path: Path) -> N
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.py")} == names
 
 
-def old_python() -> str | None:
-    """A Python 3.8, 3.9 or 3.10 of this machine; what pyenv leaves on the path may start none."""
-    named = [shutil.which(f"python3.{minor}") for minor in (8, 9, 10)]
-    for kept in (".pyenv/versions/{}*/bin/python", ".local/share/uv/python/cpython-{}*/bin/python3"):
-        named += [str(p) for v in ("3.8.", "3.9.", "3.10.") for p in sorted(Path.home().glob(kept.format(v)))]
-    works = (p for p in named if p and subprocess.run([p, "-c", ""], capture_output=True).returncode == 0)
-    return next(works, None)
-
-
 def test_an_old_interpreter_runs_it(tmp_path: Path) -> None:
-    python = old_python()
+    python = python_of("3.8", "3.9", "3.10")
     if python is None:
         pytest.skip(
             "NOT RUN: the worker was started under no old interpreter (uv python install 3.8 brings one)"
         )
     request = {
         "version": PROTOCOL_VERSION,
+        "providers": [],
         "applied": [{"knob": "k", "channel": "process", "key": "invented", "value": 1}],
     }
-    command = [python, str(write_worker(tmp_path))]
+    command = [str(python), str(write_worker(tmp_path))]
     # Its stdin stays open until it has answered: the end of stdin is the end of ortune.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdin is not None
