@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ortune.records import AppRatio
 from ortune.search import application as search
-from ortune.search.application import ApplicationFacts, Ratio
+from ortune.search.application import ApplicationFacts
 
 
 def seen(**more: object) -> ApplicationFacts:
@@ -55,8 +56,8 @@ def test_a_ratio_is_of_the_same_block_and_has_an_interval_from_three_on() -> Non
     assert some.low is not None and some.high is not None and some.low < 0.5 < some.high
 
 
-def ratio(value: float, low: float, high: float, n: int = 6) -> Ratio:
-    return Ratio(value=value, low=low, high=high, n_blocks=n)
+def ratio(value: float, low: float, high: float, n: int = 6) -> AppRatio:
+    return AppRatio(value=value, low=low, high=high, n_blocks=n)
 
 
 EQUAL, LESS, MORE, WIDE = (
@@ -79,10 +80,12 @@ EQUAL, LESS, MORE, WIDE = (
         (EQUAL, EQUAL, True, "not-shown"),
         (WIDE, LESS, True, "inconclusive"),
         (ratio(0.5, 0.4, 0.6, n=5), LESS, False, "inconclusive"),
-        (Ratio(value=0.5, n_blocks=6), LESS, True, "inconclusive"),
+        (AppRatio(value=0.5, n_blocks=6), LESS, True, "inconclusive"),
     ],
 )
-def test_on_a_busy_machine_cpu_time_decides_alone(cpu: Ratio, wall: Ratio, busy: bool, verdict: str) -> None:
+def test_on_a_busy_machine_cpu_time_decides_alone(
+    cpu: AppRatio, wall: AppRatio, busy: bool, verdict: str
+) -> None:
     assert search.judged(cpu, wall, busy=busy) == verdict
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ortune.errors import OrtuneError
+from ortune.records import LoadFigures
 from ortune.stats import arrivals
 
 MS = 1_000_000
@@ -63,7 +64,7 @@ def test_recorded_calls_get_drawn_times_or_keep_theirs() -> None:
 
 def load(
     latency: list[int], waited: list[int], late: list[int], busy_ns: int, callers: int = 1
-) -> arrivals.ArrivalLoad:
+) -> LoadFigures:
     return arrivals.load_of(
         latency,
         waited,
@@ -76,7 +77,7 @@ def load(
     )
 
 
-def verdict(found: arrivals.ArrivalLoad) -> str:
+def verdict(found: LoadFigures) -> str:
     return arrivals.verdict(late_share=found.late_share, offered_share=found.offered_share)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortune.inputs.played import ReplayPart
-from ortune.records import AppPlay, PlayDone, RecordedSession
+from ortune.records import AppPlay, LoadFigures, PlayDone, RecordedSession
 from ortune.stats import arrivals
 
 
@@ -23,7 +23,7 @@ class PlayTimes:
 
     created_ns: dict[int, list[int]]
     called_ns: dict[int, list[int]]
-    load: arrivals.ArrivalLoad | None = None
+    load: LoadFigures | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def totals(
     )
 
 
-def _load(played: ReplayPart, ended: Sequence[PlayDone]) -> arrivals.ArrivalLoad:
+def _load(played: ReplayPart, ended: Sequence[PlayDone]) -> LoadFigures:
     """Return the load of calls at given times; each thread is a caller, and the busiest one limits the rate."""
     latency_ns, waited_ns, late_ns = list[int](), list[int](), list[int]()
     busy_ns: Counter[tuple[int, int]] = Counter()

@@ -151,6 +151,19 @@ class AppPlayed(Record, frozen=True, kw_only=True):
 ReplayedKind = Literal["pool", "spinning", "arena", "patterns", "lists", "strides", "batches"]
 
 
+class AppRatio(Record, frozen=True, kw_only=True):
+    """A ratio to the base over the same blocks, with its 95 % interval; a ratio below 1 means less time.
+
+    Attributes:
+        low, high: The interval; None with too few blocks.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n_blocks: int = 0
+
+
 class ReplayedGain(Record, frozen=True, kw_only=True):
     """The gain of a change in a replay of the recorded calls, as ratios to the recorded use: below 1 is less.
 

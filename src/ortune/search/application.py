@@ -16,7 +16,7 @@ from ortune.catalogue.named import ALLOW_SPINNING as SPINNING
 from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
 from ortune.catalogue.named import ENABLE_MEM_PATTERN as PATTERNS
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.records import ReplayedKind, Value
+from ortune.records import AppRatio, ReplayedKind, Value
 from ortune.stats.calibration import identical_control
 from ortune.stats.pairs import wilcoxon_interval
 from ortune.stats.student import t_quantile
@@ -63,16 +63,6 @@ class ApplicationFacts:
     models: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
-    """A ratio with its 95 % interval, whose limits are None if there are too few blocks."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    n_blocks: int = 0
-
-
 def stages(seen: ApplicationFacts) -> list[list[dict[str, Value | Literal["share"]]]]:
     """Return the changes to try in each stage, which are added to the changes that the previous stage kept.
 
@@ -110,13 +100,13 @@ KINDS: Mapping[str, ReplayedKind] = {
 """Maps settings to the kind of gain that a replay measures for them."""
 
 
-def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:
+def ratio_of(new: Sequence[float], base: Sequence[float]) -> AppRatio:
     """Return the ratio new / base of paired values, one pair per block, with its interval."""
     logs = np.log(np.asarray(new, dtype=float) / np.asarray(base, dtype=float))
     n = len(logs)
     if n >= LEAST_BLOCKS:
         interval = wilcoxon_interval(logs)
-        return Ratio(
+        return AppRatio(
             value=math.exp(interval.centre),
             low=math.exp(interval.low),
             high=math.exp(interval.high),
@@ -124,14 +114,14 @@ def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:
         )
     centre = float(logs.mean())
     if n < 3:
-        return Ratio(value=math.exp(centre), n_blocks=n)
+        return AppRatio(value=math.exp(centre), n_blocks=n)
     width = t_quantile(0.975, n - 1) * float(logs.std(ddof=1)) / math.sqrt(n)
-    return Ratio(
+    return AppRatio(
         value=math.exp(centre), low=math.exp(centre - width), high=math.exp(centre + width), n_blocks=n
     )
 
 
-def score(cpu: Ratio, wall: Ratio, *, busy: bool) -> float:
+def score(cpu: AppRatio, wall: AppRatio, *, busy: bool) -> float:
     """Return the ratio that a stage minimizes: that of CPU time on a busy machine, else the geometric mean of both."""
     return cpu.value if busy else math.sqrt(cpu.value * wall.value)
 
@@ -141,7 +131,7 @@ def is_same(again: Sequence[float], base: Sequence[float]) -> bool:
     return identical_control(np.log(np.asarray(again, dtype=float) / np.asarray(base, dtype=float))).ok
 
 
-def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
+def judged(cpu: AppRatio, wall: AppRatio, *, busy: bool) -> Verdict:
     """Return the verdict of a confirmation.
 
     On a busy machine only CPU time decides, unless the time in ONNX Runtime is known to increase. Otherwise one of the
@@ -160,6 +150,6 @@ def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
     return "not-shown" if (_without(cpu), _without(wall)) == ("not-shown",) * 2 else "inconclusive"
 
 
-def _without(ratio: Ratio) -> Verdict:
+def _without(ratio: AppRatio) -> Verdict:
     """Return "not-shown" if the interval excludes a saving worth recommending, else "inconclusive"."""
     return "not-shown" if ratio.low is not None and ratio.low > 1 - WORTH else "inconclusive"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ortune.errors import OrtuneError
+from ortune.records import LoadFigures
 
 LATE_SHARE = 0.1
 """Fraction of lateness in the mean latency from which on the latencies are those of the generator, not of the model."""
@@ -97,28 +98,6 @@ class RecordedArrivals:
         return schedule(self.kind, self.rate_per_s, len(recorded_ns), seed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrivalLoad:
-    """Load measures for the calls of one process.
-
-    Attributes:
-        waited_ns, late_ns: Mean wait and lateness over all calls.
-        waited_share, late_share: Mean wait and lateness as fractions of the mean latency.
-        offered_share: Fraction of the callers' time that the rate requires inside calls; above 1, the callers cannot
-            serve the rate.
-        own_cpu_share: CPU time of the generator, as a fraction of one CPU.
-        served_per_s: Maximum number of calls per second that all callers can serve.
-    """
-
-    waited_ns: float
-    late_ns: float
-    waited_share: float
-    late_share: float
-    offered_share: float
-    own_cpu_share: float
-    served_per_s: float
-
-
 def verdict(*, late_share: float, offered_share: float) -> Verdict:
     """Return whether the latencies describe the model under this load, the load generator, or an overload."""
     if late_share > LATE_SHARE:
@@ -136,7 +115,7 @@ def load_of(
     wall_ns: int,
     rate_per_s: float,
     callers: int,
-) -> ArrivalLoad:
+) -> LoadFigures:
     """Compute the load measures for the calls of one process.
 
     Args:
@@ -152,7 +131,7 @@ def load_of(
     latencies = np.asarray(latency_ns, dtype=float)
     mean_ns, call_ns = float(latencies.mean()), busy_ns / latencies.size
     waited, late = (float(np.asarray(part, dtype=float).mean()) for part in (waited_ns, late_ns))
-    return ArrivalLoad(
+    return LoadFigures(
         waited_ns=waited,
         late_ns=late,
         waited_share=waited / mean_ns,
@@ -161,3 +140,9 @@ def load_of(
         own_cpu_share=own_cpu_ns / wall_ns,
         served_per_s=callers * 1e9 / call_ns,
     )
+
+
+def median_load(loads: Sequence[LoadFigures]) -> LoadFigures:
+    """Return the median of each load measure over processes."""
+    names = LoadFigures.__struct_fields__
+    return LoadFigures(**{name: float(np.median([getattr(one, name) for one in loads])) for name in names})

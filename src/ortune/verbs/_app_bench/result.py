@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ortune.records import AppPlay, Estimate, Runtime, TailEstimate
+from ortune.records import AppPlay, Estimate, LoadFigures, Runtime, TailEstimate
 from ortune.records.base import Record
 from ortune.stats.arrivals import Verdict
-from ortune.verbs._shared.load_figures import LoadFigures
 
 
 class PlayedPart(Record, frozen=True, kw_only=True):

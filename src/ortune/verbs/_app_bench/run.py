@@ -16,13 +16,12 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.play_totals import PlayTrial
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Recording, TrialError
-from ortune.stats.arrivals import RecordedArrivals, verdict
+from ortune.stats.arrivals import RecordedArrivals, median_load, verdict
 from ortune.verbs._app_bench import words
 from ortune.verbs._app_bench.result import AppBenchResult, AppModelRow, PlayedPart
 from ortune.verbs._shared.applications import application_of, require_applicable
 from ortune.verbs._shared.arrival_options import arrivals_of
 from ortune.verbs._shared.estimates import tail, typical
-from ortune.verbs._shared.load_figures import figures_of, median_of
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.bench.options import Options
@@ -163,7 +162,7 @@ def made(application: Application, played: ReplayPart, trials: Sequence[PlayTria
     late_ns = float(np.median([play.late_ns for play in plays]))
     step_ns = float(np.median([play.in_ort_ns / max(1, n_steps) for play in plays]))
     arrivals, loads = application.arrivals, [trial.details.load for trial in trials]
-    load = median_of([figures_of(each) for each in loads if each is not None]) if all(loads) else None
+    load = median_load([each for each in loads if each is not None]) if all(loads) else None
     called = [np.concatenate([*trial.details.called_ns.values()]) for trial in trials] if load else []
     return AppBenchResult(
         label="",

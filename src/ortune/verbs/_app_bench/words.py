@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from ortune.inputs.played import IDLE_NS, ReplayPart
 from ortune.printable import operand
-from ortune.records import Envelope, Estimate, Recording, Runtime, TailEstimate
+from ortune.records import Envelope, Estimate, LoadFigures, Recording, Runtime, TailEstimate
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, stopped, table
 from ortune.show.numbers import counted, duration
 from ortune.show.stored_kind import StoredKind
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.verbs._app_bench.result import AppBenchResult, PlayedPart
 from ortune.verbs._shared import load_words
-from ortune.verbs._shared.load_figures import LoadFigures
 from ortune.verbs.bench.words import memory, tail_name, time
 
 STOPPED = "stopped before the first play was done; there is no result"

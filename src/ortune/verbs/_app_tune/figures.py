@@ -11,6 +11,7 @@ import numpy as np
 from ortune.inputs.played import ReplayPart
 from ortune.records import (
     AppPlay,
+    AppRatio,
     MemoryChange,
     OutputDifference,
     ReplayedGain,
@@ -19,7 +20,7 @@ from ortune.records import (
     Value,
 )
 from ortune.search import application as search
-from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation
 
 
 def n_calls(played: ReplayPart) -> int:
@@ -46,15 +47,10 @@ def both(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
     return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(wall) for wall in walls]
 
 
-def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
+def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[AppRatio, AppRatio]:
     """Return the ratios of new plays to base plays of the same blocks: (CPU time, wall time), as ``both``."""
     (new_cpu, new_wall), (base_cpu, base_wall) = both(new), both(base)
     return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
-
-
-def ratio(of: search.Ratio) -> AppRatio:
-    """Convert a ratio of the search to the record that the result stores."""
-    return AppRatio(value=of.value, low=of.low, high=of.high, n_blocks=of.n_blocks)
 
 
 def confirmation(
@@ -78,10 +74,10 @@ def confirmation(
     same_cpu, same_wall = ratios(again, base)
     (again_cpu, again_wall), (base_cpu, base_wall) = both(again), both(base)
     return AppConfirmation(
-        cpu=ratio(cpu),
-        wall=ratio(wall),
-        same_cpu=ratio(same_cpu),
-        same_wall=ratio(same_wall),
+        cpu=cpu,
+        wall=wall,
+        same_cpu=same_cpu,
+        same_wall=same_wall,
         same_ok=search.is_same(again_cpu, base_cpu) and (busy or search.is_same(again_wall, base_wall)),
         memory=memory(kept, base),
         outputs=outputs,

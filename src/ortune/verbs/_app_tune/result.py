@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records import Finding, MemoryChange, OutputDifference, Runtime, Value
+from ortune.records import AppRatio, Finding, MemoryChange, OutputDifference, Runtime, Value
 from ortune.records.base import Record
 from ortune.verbs._app_bench.result import PlayedPart
 
 Verdict = Literal[
     "faster", "not-shown", "inconclusive", "wrong-output", "invalid", "generator", "nothing-tested"
 ]
-
-
-class AppRatio(Record, frozen=True, kw_only=True):
-    """A ratio to the base over the same blocks, with its 95 % interval; a ratio below 1 means less time.
-
-    Attributes:
-        low, high: The interval; None with too few blocks.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    n_blocks: int = 0
 
 
 class AppCandidate(Record, frozen=True, kw_only=True):

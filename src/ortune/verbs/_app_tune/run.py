@@ -22,6 +22,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import (
     AppBundle,
     AppProof,
+    AppRatio,
     AppSession,
     Envelope,
     ErrorInfo,
@@ -35,7 +36,7 @@ from ortune.show.message_words import texts
 from ortune.verbs._app_bench.run import part
 from ortune.verbs._app_tune import words
 from ortune.verbs._app_tune.plays import SearchStopped
-from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult, RewrittenModel
+from ortune.verbs._app_tune.result import AppConfirmation, AppTuneResult, RewrittenModel
 from ortune.verbs._app_tune.search import ApplicationSearch
 from ortune.verbs._shared.applications import application_of, require_applicable
 from ortune.verbs._shared.arrival_options import arrivals_of

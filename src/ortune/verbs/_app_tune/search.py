@@ -212,11 +212,7 @@ class ApplicationSearch:
             return "invalid"
         if confirmed.outputs is not None and not confirmed.outputs.ok:
             return "wrong-output"
-        cpu, wall = (
-            search.Ratio(value=r.value, low=r.low, high=r.high, n_blocks=r.n_blocks)
-            for r in (confirmed.cpu, confirmed.wall)
-        )
-        return search.judged(cpu, wall, busy=self.busy)
+        return search.judged(confirmed.cpu, confirmed.wall, busy=self.busy)
 
     def _ask(self, form: search.Form) -> None:
         """Measure in separate blocks whether a different form of the calls saves time, and add its row."""
@@ -231,8 +227,8 @@ class ApplicationSearch:
         self.candidates.append(
             AppCandidate(
                 form=form,
-                cpu=figures.ratio(cpu),
-                wall=figures.ratio(wall),
+                cpu=cpu,
+                wall=wall,
                 status="confirmed" if gained else "dropped",
             )
         )
@@ -262,9 +258,7 @@ class ApplicationSearch:
             assert not isinstance(base, str)
             cpu, wall = figures.ratios(own, base)
             found.append((search.score(cpu, wall, busy=self.busy), len(self.candidates), variant))
-            self.candidates.append(
-                figures.candidate(stage[int(name)], cpu=figures.ratio(cpu), wall=figures.ratio(wall))
-            )
+            self.candidates.append(figures.candidate(stage[int(name)], cpu=cpu, wall=wall))
         best = min(found, default=None, key=lambda each: each[0])
         if best is not None and best[0] < 1 - search.WORTH:
             self.kept = best[2]
@@ -315,9 +309,7 @@ class ApplicationSearch:
                 continue
             cpu, wall = figures.ratios(own, base)
             best = min(best, (search.score(cpu, wall, busy=self.busy), len(self.candidates), key))
-            self.candidates.append(
-                msgspec.structs.replace(tried[key], cpu=figures.ratio(cpu), wall=figures.ratio(wall))
-            )
+            self.candidates.append(msgspec.structs.replace(tried[key], cpu=cpu, wall=wall))
         if best[2]:
             self.candidates[best[1]] = figures.kept(self.candidates[best[1]])
         return best[2]

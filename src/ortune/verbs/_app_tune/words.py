@@ -9,14 +9,14 @@ from ortune.catalogue import knobs
 from ortune.catalogue.providers import short_name
 from ortune.durations import as_option
 from ortune.printable import operand
-from ortune.records import Envelope, assignment
+from ortune.records import AppRatio, Envelope, assignment
 from ortune.search.application import MEMORY_WORSE
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, stopped, table
 from ortune.show.numbers import counted, memory
 from ortune.show.stored_kind import StoredKind
 from ortune.stats.arrivals import FULL_SHARE
 from ortune.verbs._app_bench.words import left_out, missing, plan, played_by, player
-from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, AppTuneResult
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppTuneResult
 
 __all__ = ["STORED", "changes", "document", "headline", "left_out", "missing", "plan", "played_by", "readme"]
 SHARE = "one session for equal requests"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ortune.printable import amount
-from ortune.records import Workload
+from ortune.records import LoadFigures, Workload
 from ortune.show.numbers import duration
-from ortune.verbs._shared.load_figures import LoadFigures
 
 
 def at_rate(rate_per_s: float, kind: str) -> str:

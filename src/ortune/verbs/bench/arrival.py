@@ -10,10 +10,9 @@ import msgspec
 from ortune.inputs import recorded
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import ResolvedSide
-from ortune.records import ArrivalSchedule, Measured
+from ortune.records import ArrivalSchedule, LoadFigures, Measured
 from ortune.stats import arrivals
 from ortune.stats.arrivals import RECORDED
-from ortune.verbs._shared.load_figures import LoadFigures, figures_of
 from ortune.verbs._shared.load_words import at_rate
 from ortune.verbs._shared.quantities import per_second
 
@@ -83,7 +82,7 @@ def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> Lo
     done = trial.done
     assert done.open_loop is not None
     latencies = _in_order([list(case.latency_ns) for case in done.cases], schedule.cases)
-    load = arrivals.load_of(
+    return arrivals.load_of(
         latencies,
         done.open_loop.waited_ns,
         done.open_loop.late_ns,
@@ -93,7 +92,6 @@ def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> Lo
         rate_per_s=rate_per_s,
         callers=done.n_callers,
     )
-    return figures_of(load)
 
 
 def in_one(trial: Measured, schedule: ArrivalSchedule) -> Measured:

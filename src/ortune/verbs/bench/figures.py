@@ -10,7 +10,7 @@ import numpy as np
 
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.measuring.measuring import Measuring
-from ortune.records import BenchRow, Estimate, Failed, Measured, Plan, Sensors, Workload
+from ortune.records import BenchRow, Estimate, Failed, LoadFigures, Measured, Plan, Sensors, Workload
 from ortune.records.messages import Message
 from ortune.rules import rule_of
 from ortune.rules.environment import omp_num_threads
@@ -20,7 +20,6 @@ from ortune.search.blocks import BASE
 from ortune.show.message_words import texts
 from ortune.stats import arrivals
 from ortune.verbs._shared.estimates import tail, typical
-from ortune.verbs._shared.load_figures import LoadFigures, median_of
 from ortune.verbs._shared.load_words import load_words
 from ortune.verbs.bench import note_words
 from ortune.verbs.bench.arrival import ArrivalProcess
@@ -105,7 +104,7 @@ def make_result(
 
 def _load(processes: Sequence[LoadFigures | None]) -> ArrivalRow:
     """Return the load of a row: the median of each metric over processes, and the verdict on the load."""
-    load = median_of([load for load in processes if load is not None])
+    load = arrivals.median_load([load for load in processes if load is not None])
     verdict = arrivals.verdict(late_share=load.late_share, offered_share=load.offered_share)
     return ArrivalRow(verdict=verdict, load=load)
 

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records import (
-    BenchRow,
-    Failed,
-    Finding,
-    PeakInTurn,
-    ReadBack,
-    Sensors,
-    Side,
-)
+from ortune.records import BenchRow, Failed, Finding, LoadFigures, PeakInTurn, ReadBack, Sensors, Side
 from ortune.records.base import Record
-from ortune.verbs._shared.load_figures import LoadFigures
 
 
 class ArrivalRow(Record, frozen=True, kw_only=True):
