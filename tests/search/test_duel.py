@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from duel_machine import TRIAL_NS, Machine, design, fight, rules
@@ -25,7 +26,7 @@ def test_equal_sides_are_hardly_ever_told_apart(n: int) -> None:
         ):  # the identical control fails once in a hundred calibrations, twice hardly ever
             claims["invalid"] += 1
             continue
-        claims[duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60)).verdict] += 1
+        claims[state.conclude().verdict] += 1
     assert claims["faster"] + claims["slower"] <= n / 20
     assert claims["invalid"] <= 1
 
@@ -34,7 +35,7 @@ def test_equal_sides_are_hardly_ever_told_apart(n: int) -> None:
 def test_a_tenth_is_found_with_the_right_sign(factor: float, verdict: str) -> None:
     machine = Machine(1, {NEW: factor})
     state = fight(machine, rules())
-    found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    found = state.conclude()
     assert (state.ended, found.verdict) == ("verdict", verdict)
     assert found.ratio_high is not None
     assert found.ratio_low < factor < found.ratio_high
@@ -43,7 +44,7 @@ def test_a_tenth_is_found_with_the_right_sign(factor: float, verdict: str) -> No
 
 def test_no_noise_ends_as_equivalent_and_names_what_would_have_been_seen() -> None:
     state = fight(Machine(2, {}, noise=0.002), rules())
-    found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    found = state.conclude()
     assert found.verdict == "equivalent"
     assert found.smallest_effect_ratio is not None
     assert 0 < found.smallest_effect_ratio < 0.02
@@ -52,13 +53,12 @@ def test_no_noise_ends_as_equivalent_and_names_what_would_have_been_seen() -> No
 @pytest.mark.parametrize("seed", range(8))
 def test_equivalent_is_said_as_soon_as_the_interval_lies_inside(seed: int) -> None:
     state = fight(Machine(seed, {}, noise=0.01), rules())
-    plan = duel.Design(sequential=True, n_blocks=60)
-    found = duel.conclude(state, rules(), plan)
+    found = state.conclude()
     if found.verdict == "equivalent":
         assert 0.99 <= found.ratio_low < found.ratio_high <= 1.01
         del state.blocks[-1:]
-        fewer = duel.Duel(statistic=state.statistic, blocks=state.blocks, prior_scale=state.prior_scale)
-        assert len(state.blocks) < 9 or not duel.decided(fewer, rules(), plan)
+        fewer = replace(state, ended="", _series={})
+        assert len(state.blocks) < 9 or not fewer.decided()
     else:
         assert state.ended in ("blocks", "verdict")
 
@@ -83,7 +83,7 @@ def test_dear_trials_get_a_fixed_number_of_blocks_and_an_exact_test() -> None:
     plan = design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=7)
     state = fight(machine, r)
-    found = duel.conclude(state, r, plan)
+    found = state.conclude()
     assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 7)
     assert found.p is not None
     assert found.p < 0.05
@@ -93,7 +93,7 @@ def test_six_blocks_are_enough_for_an_exact_test_where_no_more_are_allowed() -> 
     assert design(1_000_000, rules(max_blocks=6)) == duel.Design(sequential=False, n_blocks=6)
     machine = Machine(7, {NEW: 0.8}, trial_ns=1_000_000)
     r = rules(max_blocks=6)
-    found = duel.conclude(fight(machine, r), r, design(machine.trial_ns, r))
+    found = fight(machine, r).conclude()
     assert (found.method, found.verdict, found.n_blocks) == ("sign-flip", "faster", 6)
 
 
@@ -104,12 +104,12 @@ def test_a_budget_that_holds_no_test_tells_figures_and_claims_nothing(budget_s: 
     plan = design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=n_blocks, controlled=False)
     state = fight(machine, r)
-    found = duel.conclude(state, r, plan)
+    found = state.conclude()
     assert (found.verdict, found.n_blocks) == ("inconclusive", n_blocks)
     assert (found.ratio_low, found.ratio_high, found.smallest_effect_ratio) == (0, None, None)
     assert found.ratio == pytest.approx(0.5, rel=0.1)
     assert found.more_blocks == 6 - n_blocks
-    gate = duel.gate(state, r, plan)
+    gate = state.gate()
     assert (gate.answer, gate.reason) == ("no-answer", "too-few-blocks")
     assert not state.controls
 
@@ -126,8 +126,8 @@ def test_one_block_may_end_late_by_a_part_of_the_budget_and_no_more(
     machine = Machine(0, {NEW: 0.5}, trial_ns=trial_s * 1_000_000_000)
     state = fight(machine, r, plan=plan)
     assert len(state.blocks) == n_blocks
-    assert bool(duel.conclude_all(state, r, plan)) == bool(n_blocks)
-    assert duel.gate(state, r, plan).answer == "no-answer"
+    assert bool(state.conclude_all()) == bool(n_blocks)
+    assert state.gate().answer == "no-answer"
 
 
 def test_a_budget_that_is_spent_before_the_first_block_holds_one_that_is_short() -> None:
@@ -138,7 +138,7 @@ def test_a_budget_that_is_spent_before_the_first_block_holds_one_that_is_short()
     machine.now = r.budget_ns + 1
     state = fight(machine, r, schedule=Sequential(r, plan))
     assert len(state.blocks) == 1
-    gate = duel.gate(state, r, plan)
+    gate = state.gate()
     assert (gate.answer, gate.reason) == ("no-answer", "too-few-blocks")
 
 
@@ -153,7 +153,7 @@ def test_controls_are_left_out_before_blocks_are_and_then_nothing_passes(
     plan = design(machine.trial_ns, r)
     assert plan == duel.Design(sequential=False, n_blocks=10, controlled=False)
     state = fight(machine, r)
-    found, gate = duel.conclude(state, r, plan), duel.gate(state, r, plan)
+    found, gate = state.conclude(), state.gate()
     assert (found.verdict, found.n_blocks, state.controls) == (verdict, 10, [])
     assert (gate.answer, gate.reason) == (answer, "controls-not-run" if answer == "no-answer" else "")
 
@@ -167,7 +167,7 @@ def test_time_that_is_left_is_used_up_to_the_fewest_blocks_of_a_claim(
     plan = design(said_ns, r, n_new=len(arms))
     assert plan.n_blocks == 2
     state = fight(machine, r, plan=plan, arms=arms)
-    found = duel.conclude_all(state, r, plan)
+    found = state.conclude_all()
     assert machine.now <= r.budget_ns
     assert {c.verdict for c in found.values()} == {"faster"}
     assert {c.n_blocks for c in found.values()} == {duel.least_blocks(r.share(len(arms)))}
@@ -187,11 +187,11 @@ def test_blocks_that_are_dearer_than_was_said_keep_to_the_budget(
     assert plan == duel.Design(sequential=False, n_blocks=9)
     schedule = Sequential(r, plan)
     state = fight(machine, r, schedule=schedule)
-    found = duel.conclude(state, r, schedule.design)
+    found = state.conclude()
     assert (found.n_blocks, len(state.controls), found.verdict) == (n_blocks, controls, verdict)
-    assert schedule.design.controlled == bool(controls)
+    assert state.design.controlled == bool(controls)
     assert machine.now <= max(r.budget_ns, 4 * machine.trial_ns)
-    assert (duel.gate(state, r, schedule.design).answer == "pass") == bool(controls)
+    assert (state.gate().answer == "pass") == bool(controls)
 
 
 def test_a_block_that_alone_took_long_does_not_cost_the_controls() -> None:
@@ -203,7 +203,7 @@ def test_a_block_that_alone_took_long_does_not_cost_the_controls() -> None:
 
     schedule = Sequential(r, design(TRIAL_NS, r))
     state = fight(machine, r, schedule=schedule, on_block=hiccup)
-    assert len(state.controls) == 2 and schedule.design.controlled
+    assert len(state.controls) == 2 and state.design.controlled
     assert machine.now <= r.budget_ns
 
 
@@ -218,7 +218,7 @@ def test_a_calibration_that_failed_is_not_repeated_without_time_for_it() -> None
 def test_a_forecast_says_a_time_from_what_blocks_took() -> None:
     r = rules(budget_ns=20_000_000_000 + 9 * 4 * TRIAL_NS)
     state = fight(Machine(3, {NEW: 1.015}, noise=0.02), r)
-    found = duel.conclude(state, r, duel.Design(sequential=True, n_blocks=60))
+    found = state.conclude()
     assert found.verdict == "inconclusive" and found.more_blocks
     assert found.more_s == pytest.approx(found.more_blocks * 2 * TRIAL_NS / 1e9)
 
@@ -244,7 +244,7 @@ def test_a_failed_trial_drops_its_whole_block_and_is_counted() -> None:
     machine = Machine(8, {NEW: 0.9})
     machine.fail = {NEW: 1}
     state = fight(machine, rules())
-    found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    found = state.conclude()
     assert found.n_dropped == 1
     assert found.verdict == "faster"
 
@@ -286,7 +286,7 @@ def test_a_calibration_that_fails_once_is_repeated_on_fresh_blocks() -> None:
             machine.factors[IDENTICAL] = 1.0
 
     state = fight(machine, rules(), on_block=mended)
-    found = duel.conclude(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    found = state.conclude()
     assert found.n_dropped == 9
     assert found.verdict == "faster"
     assert state.calibrations == 2
@@ -309,14 +309,13 @@ def test_a_stop_later_keeps_what_is_known() -> None:
 def test_the_gate_answers(factor: float, answer: str) -> None:
     r = rules(threshold_ratio=0.05)
     state = fight(Machine(16, {NEW: factor}), r)
-    plan = duel.Design(sequential=True, n_blocks=60)
-    assert duel.gate(state, r, plan).answer == answer
+    assert state.gate().answer == answer
 
 
 def test_a_regression_at_the_threshold_stays_undecided() -> None:
     r = rules(threshold_ratio=0.05)
     state = fight(Machine(17, {NEW: 1.05}, noise=0.03), r)
-    answer = duel.gate(state, r, duel.Design(sequential=True, n_blocks=60), "fail")
+    answer = state.gate("fail")
     assert answer.answer == "undecided"
     assert answer.undecided_counts_as == "fail"
     assert answer.provable_ratio is not None
@@ -331,5 +330,5 @@ def test_the_gate_cries_on_equal_sides_less_than_once_in_twenty(n: int) -> None:
             state = fight(Machine(100 + seed, {NEW: 1.02}, noise=0.03), r, seed)
         except MeasurementError:
             continue
-        fails += duel.gate(state, r, duel.Design(sequential=True, n_blocks=60)).answer == "fail"
+        fails += state.gate().answer == "fail"
     assert fails <= n / 7

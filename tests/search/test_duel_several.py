@@ -25,7 +25,7 @@ def test_a_sequence_that_the_clock_ends_before_it_could_speak_is_told_by_an_exac
         machine.trial_ns = 2 * TRIAL_NS
 
     state = fight(machine, r, arms=THREE, on_block=slower)
-    found = duel.conclude_all(state, r, plan)
+    found = state.conclude_all()
     assert state.ended == "budget"
     assert [found[arm].n_blocks for arm in THREE] == [8, 8, 8]
     assert machine.now <= r.budget_ns
@@ -42,8 +42,7 @@ def test_several_sides_stand_in_the_same_blocks_until_each_is_decided() -> None:
     machine = Machine(1, {NEW: 0.7, "new-c": 1.02, "new-d": 1.3}, noise=0.02)
     state = fight(machine, rules(budget_ns=600_000_000_000), arms=THREE)
     assert all({t.arm for t in b.trials} >= {BASE, *THREE} for b in state.blocks[:9])
-    plan = duel.Design(sequential=True, n_blocks=60)
-    found = duel.conclude_all(state, rules(), plan)
+    found = state.conclude_all()
     assert [found[arm].verdict for arm in THREE] == ["faster", "slower", "slower"]
     # What is decided first is not measured any longer.
     assert found[NEW].n_blocks < found["new-c"].n_blocks > found["new-d"].n_blocks
@@ -61,33 +60,32 @@ def test_among_several_equal_sides_hardly_any_is_told_apart(n: int) -> None:
         except MeasurementError:
             invalid += 1
             continue
-        found = duel.conclude_all(state, rules(), duel.Design(sequential=True, n_blocks=60))
+        found = state.conclude_all()
         wrong += any(c.verdict in ("faster", "slower") for c in found.values())
     assert wrong <= n / 10
     assert invalid <= 1
 
 
 def test_once_one_side_is_proven_holm_tests_the_next_at_more_of_the_error() -> None:
-    r = rules()
-    state = duel.Duel(arms=(NEW, "new-c"), statistic="median", prior_scale=0.02)
+    plan = duel.Design(sequential=True, n_blocks=60)
+    state = duel.Duel(rules=rules(), design=plan, arms=(NEW, "new-c"), prior_scale=0.02)
     rng = np.random.default_rng(5)
     # The evidence against "no difference" of the second lies between the two limits, 1 / 0.025 and 1 / 0.05.
     series = {NEW: rng.normal(-0.3, 0.01, 20), "new-c": np.tile([0.012, 0.03, 0.002, 0.022, -0.012], 6)[:15]}
-    plan = duel.Design(sequential=True, n_blocks=60)
     n = next(
         n for n in range(10, 200)
         if 0.025 < np.exp(-evidence.log_evidence(np.resize(series["new-c"], n), 0.0, 0.02)) <= 0.05
     )  # fmt: skip
     series["new-c"] = np.resize(series["new-c"], n)
     state._series = {(arm, "median", 0): (0, d) for arm, d in series.items()}
-    found = duel.conclude_all(state, r, plan)
+    found = state.conclude_all()
     assert (found[NEW].verdict, found["new-c"].verdict) == ("faster", "slower")
     assert found[NEW].level == pytest.approx(0.975)
     assert found["new-c"].level == pytest.approx(0.95)
     assert found["new-c"].ratio_low > 1
     # Beside one that shows nothing it stays undecided.
     state._series[NEW, "median", 0] = (0, rng.normal(0.0, 0.05, 20))
-    found = duel.conclude_all(state, r, plan)
+    found = state.conclude_all()
     assert found["new-c"].verdict == "inconclusive"
 
 
@@ -98,7 +96,7 @@ def test_a_side_that_keeps_failing_leaves_the_others_their_blocks() -> None:
     assert state.ended == "verdict"
     assert list(state.failed) == ["new-c"]
     assert not any(b.dropped for b in state.blocks)
-    found = duel.conclude_all(state, rules(), duel.Design(sequential=True, n_blocks=60))
+    found = state.conclude_all()
     assert {arm: c.verdict for arm, c in found.items()} == {NEW: "faster", "new-d": "slower"}
     # It counts among those that were tested.
     assert all(c.level == pytest.approx(1 - 0.05 / 3) for c in found.values())
@@ -118,7 +116,6 @@ def test_more_sides_need_more_blocks_for_an_exact_test(n_new: int, least: int) -
 def test_a_gate_of_several_sides_ends_with_an_interval_of_each() -> None:
     r = rules(threshold_ratio=0.5)
     state = fight(Machine(18, {"new-c": 0.99, "new-d": 1.01}), r, arms=THREE)
-    plan = duel.Design(sequential=True, n_blocks=60)
-    found = duel.conclude_all(state, r, plan)
-    assert [duel.gate(state, r, plan, arm=arm).answer for arm in THREE] == ["pass"] * 3
+    found = state.conclude_all()
+    assert [state.gate(arm=arm).answer for arm in THREE] == ["pass"] * 3
     assert all(c.ratio_high is not None for c in found.values())

@@ -100,13 +100,13 @@ def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived:
 
     first = checked(chosen.values)
     if not first.clash or not chosen.guessed:
-        return Sizes(values=chosen.values, origin=chosen.origin, rows=chosen.rows, clash=first.clash)
+        return replace(chosen, clash=first.clash)
     for change in ladder(inputs, chosen.guessed):
         values = chosen.values | change
         values |= {s: e.at(values) for s, e in derived.items()}
         if not checked(values).clash:
-            return Sizes(values=values, origin=chosen.origin, rows=chosen.rows)
-    return Sizes(values=chosen.values, origin=chosen.origin, rows=chosen.rows, clash=first.clash)
+            return replace(chosen, values=values, clash="")
+    return replace(chosen, clash=first.clash)
 
 
 def ladder(inputs: InputSet, guessed: set[str]) -> Iterator[dict[str, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -78,7 +78,7 @@ def _spec(value: ir.Value) -> InputSpec:
 
 def _as_audio(spec: InputSpec) -> InputSpec:
     kinds = axis_kinds(spec.name, "audio", spec.dtype, spec.shape, ())
-    return InputSpec(name=spec.name, dtype=spec.dtype, shape=spec.shape, role="audio", kinds=kinds)
+    return replace(spec, role="audio", kinds=kinds)
 
 
 def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:

@@ -10,7 +10,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import onnx_ir as ir
@@ -20,7 +20,7 @@ from ortune.graph.failing_nodes import named_node
 from ortune.graph.model.graphs import nodes
 from ortune.graph.shapes.held_sizes import wrong_sizes
 from ortune.graph.shapes.symbols import feedable
-from ortune.inputs.chosen_sizes import Sizes, choose, decoder_lengths, ladder, notes_on
+from ortune.inputs.chosen_sizes import choose, decoder_lengths, ladder, notes_on
 from ortune.inputs.declared import InputSet, inspect_inputs
 from ortune.inputs.semantics import element_type
 from ortune.inputs.value_ranges import choices
@@ -213,7 +213,7 @@ def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> 
     chosen = choose(model, inputs, user | known_sizes)
     origin = chosen.origin | dict.fromkeys(free - follows, "name")
     origin |= {s: "trial" for s, n in known_sizes.items() if n != first.values.get(s)}
-    sizes = Sizes(values=chosen.values, origin=origin, rows=chosen.rows, contents=chosen.contents)
+    sizes = replace(chosen, origin=origin)
     before = {c.name: c for c in case.inputs}
     return Case(
         name=case.name,
@@ -244,18 +244,7 @@ def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> Inp
         top = min(top, high)
     if top == choice.high or top is None or choice.low is None:
         return choice
-    return InputChoice(
-        name=choice.name,
-        dtype=choice.dtype,
-        shape=choice.shape,
-        role=choice.role,
-        origin="trial",
-        guessed=choice.guessed,
-        note=choice.note,
-        guessed_axes=choice.guessed_axes,
-        low=min(choice.low, top),
-        high=top,
-    )
+    return msgspec.structs.replace(choice, origin="trial", low=min(choice.low, top), high=top)
 
 
 def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError | ModelError:

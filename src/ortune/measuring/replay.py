@@ -37,7 +37,12 @@ NO_MODEL = "no-model"
 _OF_NO_DECISION = ("trial", "untimed", "untimed-outcome", "result", "document", FAILED)
 
 
-class _TrialEvent(msgspec.Struct):
+class StoredTrial(msgspec.Struct):
+    """A stored trial: arm, plan id, outcome, and end time in nanoseconds since the session began.
+
+    The outcome is decoded on demand, since all outcomes of a fast model may take gigabytes.
+    """
+
     arm: str
     plan_id: str = ""
     outcome: msgspec.Raw = msgspec.Raw(b"null")
@@ -74,19 +79,6 @@ class Places(msgspec.Struct):
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTrial:
-    """A stored trial: arm, plan id, outcome, and end time in nanoseconds since the session began.
-
-    The outcome is decoded on demand, since all outcomes of a fast model may take gigabytes.
-    """
-
-    arm: str
-    plan_id: str
-    outcome: msgspec.Raw
-    ended_ns: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -231,14 +223,10 @@ def read(events: list[Event]) -> Replay:
     whole = 0
     for event in events:
         if event.kind in ("outcome", PLAYED):
-            trial = msgspec.json.decode(event.body, type=_TrialEvent)
+            trial = msgspec.json.decode(event.body, type=StoredTrial)
             if bytes(trial.outcome) != b"null":
-                replay.trials.append(
-                    StoredTrial(
-                        arm=trial.arm, plan_id=trial.plan_id, outcome=trial.outcome, ended_ns=trial.ended_ns
-                    )
-                )
-        elif event.kind in ("block", SEEN):
+                replay.trials.append(trial)
+        elif event.kind in ("block", SEEN, WHOLE):
             whole = len(replay.trials)
         elif event.kind == "difference":
             difference = msgspec.json.decode(event.body, type=_DifferenceEvent)
@@ -249,8 +237,6 @@ def read(events: list[Event]) -> Replay:
         elif event.kind == NO_MODEL:
             failed = msgspec.json.decode(event.body, type=_NoModelEvent)
             replay.no_models[failed.key] = failed.what
-        elif event.kind == WHOLE:
-            whole = len(replay.trials)
         # The interrupted block was then measured again; its first trials must not be replayed too.
         elif event.kind == RESUMED:
             _cut(replay, whole)

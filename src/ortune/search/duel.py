@@ -112,6 +112,7 @@ class Duel:
     """The state of a running comparison.
 
     Attributes:
+        design: The design, which is decided in advance; controls are removed if they are too slow for the time left.
         arms: The new sides.
         live: New sides that are neither decided nor failed.
         ended: Reason that the comparison stopped; "" while it runs.
@@ -119,6 +120,8 @@ class Duel:
         block_ns: Duration of each block so far, scaled to the base and one new side.
     """
 
+    rules: Rules
+    design: Design
     arms: tuple[str, ...] = (NEW,)
     live: list[str] = field(default_factory=list)
     statistic: str = "median"
@@ -130,6 +133,11 @@ class Duel:
     failed: dict[str, Failed] = field(default_factory=dict)
     block_ns: list[float] = field(default_factory=list)
     _series: dict[tuple[str, str, int], tuple[int, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def side_alpha(self) -> float:
+        """One minus the confidence level of each new side."""
+        return self.rules.share(len(self.arms))
 
     def ratios(self, arm: str) -> np.ndarray:
         """Return log(arm / base) of the blocks that were not dropped; cached, so that each block is evaluated once."""
@@ -146,182 +154,174 @@ class Duel:
         d = self.ratios(arm)
         return intervals.robust_scale(d) if len(d) >= 5 else (self.prior_scale or 0.0)
 
-
-def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
-    """Return whether the evidence decides the verdict, or with a gate, the gate's result."""
-    d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
-    if not len(d):
-        return False
-    if rules.threshold_ratio is not None:
-        answer = gate(duel, rules, plan, arm=arm).answer
-        if answer == "undecided":
+    def decided(self, arm: str = NEW) -> bool:
+        """Return whether the evidence decides the verdict, or with a gate, the gate's result."""
+        d, alpha = self.ratios(arm), self.side_alpha
+        if not len(d):
             return False
-        interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
-        # The one-sided test can decide first, but a failed gate should not be reported with "inconclusive",
-        # nor a passed one without an interval.
-        slower = intervals.verdict(interval, rules.delta_ratio) == "slower"
-        return slower if answer == "fail" else math.isfinite(interval.high)
-    # The interval is a hundred times more expensive than three of its points, and this runs after every
-    # block. A verdict needs 0 rejected (faster, slower), or both ends of the range of ±delta (equivalent).
-    limit = -np.log(alpha)
-    none, low, high = (
-        evidence.log_evidence(d, theta, duel.prior_scale) >= limit
-        for theta in (0.0, np.log1p(-rules.delta_ratio), np.log1p(rules.delta_ratio))
-    )
-    if not (none or (low and high)):
-        return False
-    interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
-    return intervals.verdict(interval, rules.delta_ratio) != "inconclusive"
-
-
-def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
-    """Return the test: exact for a fixed design, and for a sequential design that ended too early for its own test."""
-    n = len(duel.ratios(arm))
-    # Changing the test afterwards is valid here, since time or the number of blocks ended the session,
-    # independent of the results.
-    short = duel.ended in ("budget", "blocks") and n < evidence.least_blocks(alpha)
-    return "sequence" if plan.sequential and not short else "sign-flip"
-
-
-def _missing(duel: Duel, plan: Design, arm: str, alpha: float) -> int:
-    """Return the number of further blocks that any test needs; 0 if there are enough."""
-    exact = _method(duel, plan, arm, alpha) == "sign-flip"
-    least = least_blocks(alpha) if exact else evidence.least_blocks(alpha)
-    return max(0, least - len(duel.ratios(arm)))
-
-
-def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -> float:
-    """Return the smallest effect that ``n_blocks`` blocks can detect."""
-    method = _method(duel, plan, arm, alpha)
-    return detect.smallest_effect(
-        duel.scale(arm), n_blocks, alpha, method=method, prior_scale=duel.prior_scale
-    )
-
-
-def gate(
-    duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass", *, arm: str = NEW
-) -> Gate:
-    """Return the gate with its answer.
-
-    The answer is "fail" for a proven regression beyond the threshold, "pass" if such a regression is ruled out, and
-    otherwise "undecided". With too few blocks for any claim, and instead of "pass" or "undecided" without controls, it
-    is "no-answer".
-    """
-    assert rules.threshold_ratio is not None
-    theta = float(np.log1p(rules.threshold_ratio))
-    d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
-    answer: Literal["pass", "fail", "undecided", "no-answer"] = "undecided"
-    reason: Literal["", "too-few-blocks", "controls-not-run"] = ""
-    if duel.ended and _missing(duel, plan, arm, alpha):
-        answer, reason = "no-answer", "too-few-blocks"
-    elif _method(duel, plan, arm, alpha) == "sequence":
+        if self.rules.threshold_ratio is not None:
+            answer = self.gate(arm=arm).answer
+            if answer == "undecided":
+                return False
+            interval = evidence.confidence_sequence(d, alpha, self.prior_scale)
+            # The one-sided test can decide first, but a failed gate should not be reported with "inconclusive",
+            # nor a passed one without an interval.
+            slower = intervals.verdict(interval, self.rules.delta_ratio) == "slower"
+            return slower if answer == "fail" else math.isfinite(interval.high)
+        # The interval is a hundred times more expensive than three of its points, and this runs after every
+        # block. A verdict needs 0 rejected (faster, slower), or both ends of the range of ±delta (equivalent).
         limit = -np.log(alpha)
-        if evidence.log_evidence_above(d, theta, duel.prior_scale) >= limit:
-            answer = "fail"
-        elif evidence.log_evidence_below(d, theta, duel.prior_scale) >= limit:
-            answer = "pass"
-    else:
-        interval = pairs.sign_flip_interval(d, 1 - alpha)
-        answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
-    if not plan.controlled and answer in ("pass", "undecided"):
-        answer, reason = "no-answer", "controls-not-run"
-    # What the whole design can detect, not the blocks so far, so users learn before the end whether the gate
-    # can fail at all.
-    provable = _smallest(duel, plan, arm, plan.n_blocks, alpha) if plan.controlled else math.inf
-    return Gate(
-        threshold_ratio=rules.threshold_ratio,
-        answer=answer,
-        undecided_counts_as=undecided,
-        provable_ratio=provable if np.isfinite(provable) else None,
-        reason=reason,
-    )
-
-
-def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison]:
-    """Return the comparison of every new side that was measured.
-
-    The intervals are simultaneous: together they have the confidence level of the session. Once a difference is proven,
-    Holm's correction tests the others with a larger part of the error rate. A difference that is significant only by
-    this correction has the interval at the level of its test.
-    """
-    measured_arms = [arm for arm in duel.arms if len(duel.ratios(arm))]
-    share = rules.share(len(duel.arms))
-    p_values = {arm: _p(duel, plan, arm, share) for arm in measured_arms}
-    # A side that was not measured cannot be significant, but counts as tested.
-    adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(duel.arms) - len(measured_arms)))
-    comparisons = {}
-    for arm, by_holm in zip(measured_arms, adjusted, strict=False):
-        # Example: three sides with p = 0.001, 0.02, 0.4. Holm's are 0.003, 0.04, 0.4: the second is claimed
-        # although 0.02 > 0.05 / 3. Holm tested it at 0.05 x 0.02 / 0.04 = 0.025, so its interval has 97.5 %.
-        p = p_values[arm]
-        late = by_holm <= rules.alpha and p > share
-        comparisons[arm] = conclude(
-            duel, rules, plan, arm=arm, alpha=rules.alpha * p / by_holm if late else share
+        none, low, high = (
+            evidence.log_evidence(d, theta, self.prior_scale) >= limit
+            for theta in (0.0, np.log1p(-self.rules.delta_ratio), np.log1p(self.rules.delta_ratio))
         )
-    return comparisons
+        if not (none or (low and high)):
+            return False
+        interval = evidence.confidence_sequence(d, alpha, self.prior_scale)
+        return intervals.verdict(interval, self.rules.delta_ratio) != "inconclusive"
 
+    def _method(self, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
+        """Return the test: exact for a fixed design, and for a sequential design that ended before its test applies."""
+        n = len(self.ratios(arm))
+        # Changing the test afterwards is valid here, since time or the number of blocks ended the session,
+        # independent of the results.
+        short = self.ended in ("budget", "blocks") and n < evidence.least_blocks(alpha)
+        return "sequence" if self.design.sequential and not short else "sign-flip"
 
-def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
-    """Return the p-value of no difference; for a sequential test, the inverse of the e-value."""
-    d = duel.ratios(arm)
-    if _method(duel, plan, arm, alpha) == "sequence":
-        return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
-    return 1.0 if _missing(duel, plan, arm, alpha) else pairs.sign_flip(d)
+    def _missing(self, arm: str, alpha: float) -> int:
+        """Return the number of further blocks that any test needs; 0 if there are enough."""
+        exact = self._method(arm, alpha) == "sign-flip"
+        least = least_blocks(alpha) if exact else evidence.least_blocks(alpha)
+        return max(0, least - len(self.ratios(arm)))
 
-
-def conclude(
-    duel: Duel, rules: Rules, plan: Design, *, arm: str = NEW, alpha: float | None = None
-) -> Comparison:
-    """Return the comparison of a new side with the base, without guards."""
-    d, alpha = duel.ratios(arm), rules.alpha if alpha is None else alpha
-    p = e_value = None
-    method, missing = _method(duel, plan, arm, alpha), _missing(duel, plan, arm, alpha)
-    if method == "sequence":
-        interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
-        # exp(710) exceeds the range of doubles.
-        e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
-    elif not missing:
-        interval = pairs.sign_flip_interval(d, 1 - alpha)
-        p = pairs.sign_flip(d)
-    else:
-        interval = intervals.Interval(low=-math.inf, centre=float(d.mean()), high=math.inf, level=1 - alpha)
-    verdict = intervals.verdict(interval, rules.delta_ratio)
-    smallest = math.inf if missing else _smallest(duel, plan, arm, len(d), alpha)
-    more = missing or None
-    if verdict == "inconclusive" and not missing:
-        more = detect.more_blocks(
-            d, interval, rules.delta_ratio, alpha, duel.prior_scale, method, rules.threshold_ratio
+    def _smallest(self, arm: str, n_blocks: int, alpha: float) -> float:
+        """Return the smallest effect that ``n_blocks`` blocks can detect."""
+        method = self._method(arm, alpha)
+        return detect.smallest_effect(
+            self.scale(arm), n_blocks, alpha, method=method, prior_scale=self.prior_scale
         )
-    return Comparison(
-        statistic=WORDS[duel.statistic],
-        ratio=interval.ratio,
-        ratio_low=interval.ratio_low,
-        ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,
-        level=interval.level,
-        method="confidence sequence" if method == "sequence" else "sign-flip",
-        n_blocks=len(d),
-        n_dropped=_n_dropped(duel, arm),
-        evidence=e_value,
-        p=p,
-        smallest_effect_ratio=detect.reported_effect(smallest, interval),
-        phase="race",
-        verdict=verdict,
-        more_blocks=more,
-        more_s=1e-9 * more * float(np.median(duel.block_ns)) if more and duel.block_ns else None,
-    )
 
+    def gate(self, undecided: Literal["pass", "fail"] = "pass", *, arm: str = NEW) -> Gate:
+        """Return the gate with its answer.
 
-def of_blocks(
-    duel: Duel, rules: Rules, plan: Design, blocks: Sequence[Block], statistic: str, *, arm: str, alpha: float
-) -> Comparison | None:
-    """Return the comparison of a new side from other blocks than the duel's; None if none includes the side."""
-    other = dataclasses.replace(duel, blocks=list(blocks), statistic=statistic, _series={})
-    return conclude(other, rules, plan, arm=arm, alpha=alpha) if len(other.ratios(arm)) else None
+        The answer is "fail" for a proven regression beyond the threshold, "pass" if such a regression is ruled out,
+        and otherwise "undecided". With too few blocks for any claim, and instead of "pass" or "undecided" without
+        controls, it is "no-answer".
+        """
+        assert self.rules.threshold_ratio is not None
+        theta = float(np.log1p(self.rules.threshold_ratio))
+        d, alpha = self.ratios(arm), self.side_alpha
+        answer: Literal["pass", "fail", "undecided", "no-answer"] = "undecided"
+        reason: Literal["", "too-few-blocks", "controls-not-run"] = ""
+        if self.ended and self._missing(arm, alpha):
+            answer, reason = "no-answer", "too-few-blocks"
+        elif self._method(arm, alpha) == "sequence":
+            limit = -np.log(alpha)
+            if evidence.log_evidence_above(d, theta, self.prior_scale) >= limit:
+                answer = "fail"
+            elif evidence.log_evidence_below(d, theta, self.prior_scale) >= limit:
+                answer = "pass"
+        else:
+            interval = pairs.sign_flip_interval(d, 1 - alpha)
+            answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
+        if not self.design.controlled and answer in ("pass", "undecided"):
+            answer, reason = "no-answer", "controls-not-run"
+        # What the whole design can detect, not the blocks so far, so users learn before the end whether the gate
+        # can fail at all.
+        provable = self._smallest(arm, self.design.n_blocks, alpha) if self.design.controlled else math.inf
+        return Gate(
+            threshold_ratio=self.rules.threshold_ratio,
+            answer=answer,
+            undecided_counts_as=undecided,
+            provable_ratio=provable if np.isfinite(provable) else None,
+            reason=reason,
+        )
 
+    def conclude_all(self) -> dict[str, Comparison]:
+        """Return the comparison of every new side that was measured.
 
-def _n_dropped(duel: Duel, arm: str) -> int:
-    """Return the number of blocks that do not count for a new side: dropped, or with a failed trial of the side."""
-    return sum(
-        bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
-        for b in duel.blocks
-    )
+        The intervals are simultaneous: together they have the confidence level of the session. Once a difference is
+        proven, Holm's correction tests the others with a larger part of the error rate. A difference that is
+        significant only by this correction has the interval at the level of its test.
+        """
+        measured_arms = [arm for arm in self.arms if len(self.ratios(arm))]
+        share = self.side_alpha
+        p_values = {arm: self._p(arm, share) for arm in measured_arms}
+        # A side that was not measured cannot be significant, but counts as tested.
+        adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(self.arms) - len(measured_arms)))
+        comparisons = {}
+        for arm, by_holm in zip(measured_arms, adjusted, strict=False):
+            # Example: three sides with p = 0.001, 0.02, 0.4. Holm's are 0.003, 0.04, 0.4: the second is claimed
+            # although 0.02 > 0.05 / 3. Holm tested it at 0.05 x 0.02 / 0.04 = 0.025, so its interval has 97.5 %.
+            p = p_values[arm]
+            late = by_holm <= self.rules.alpha and p > share
+            comparisons[arm] = self.conclude(arm, alpha=self.rules.alpha * p / by_holm if late else share)
+        return comparisons
+
+    def _p(self, arm: str, alpha: float) -> float:
+        """Return the p-value of no difference; for a sequential test, the inverse of the e-value."""
+        d = self.ratios(arm)
+        if self._method(arm, alpha) == "sequence":
+            return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, self.prior_scale))))
+        return 1.0 if self._missing(arm, alpha) else pairs.sign_flip(d)
+
+    def conclude(self, arm: str = NEW, *, alpha: float | None = None) -> Comparison:
+        """Return the comparison of a new side with the base, without guards."""
+        d, alpha = self.ratios(arm), self.side_alpha if alpha is None else alpha
+        p = e_value = None
+        method, missing = self._method(arm, alpha), self._missing(arm, alpha)
+        if method == "sequence":
+            interval = evidence.confidence_sequence(d, alpha, self.prior_scale)
+            # exp(710) exceeds the range of doubles.
+            e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, self.prior_scale))))
+        elif not missing:
+            interval = pairs.sign_flip_interval(d, 1 - alpha)
+            p = pairs.sign_flip(d)
+        else:
+            interval = intervals.Interval(
+                low=-math.inf, centre=float(d.mean()), high=math.inf, level=1 - alpha
+            )
+        verdict = intervals.verdict(interval, self.rules.delta_ratio)
+        smallest = math.inf if missing else self._smallest(arm, len(d), alpha)
+        more = missing or None
+        if verdict == "inconclusive" and not missing:
+            more = detect.more_blocks(
+                d,
+                interval,
+                self.rules.delta_ratio,
+                alpha,
+                self.prior_scale,
+                method,
+                self.rules.threshold_ratio,
+            )
+        return Comparison(
+            statistic=WORDS[self.statistic],
+            ratio=interval.ratio,
+            ratio_low=interval.ratio_low,
+            ratio_high=interval.ratio_high if np.isfinite(interval.ratio_high) else None,
+            level=interval.level,
+            method="confidence sequence" if method == "sequence" else "sign-flip",
+            n_blocks=len(d),
+            n_dropped=self._n_dropped(arm),
+            evidence=e_value,
+            p=p,
+            smallest_effect_ratio=detect.reported_effect(smallest, interval),
+            phase="race",
+            verdict=verdict,
+            more_blocks=more,
+            more_s=1e-9 * more * float(np.median(self.block_ns)) if more and self.block_ns else None,
+        )
+
+    def of_blocks(
+        self, blocks: Sequence[Block], statistic: str, *, arm: str, alpha: float
+    ) -> Comparison | None:
+        """Return the comparison of a new side from other blocks than the duel's; None if none includes the side."""
+        other = dataclasses.replace(self, blocks=list(blocks), statistic=statistic, _series={})
+        return other.conclude(arm, alpha=alpha) if len(other.ratios(arm)) else None
+
+    def _n_dropped(self, arm: str) -> int:
+        """Return the number of blocks that do not count for a new side: dropped, or with a failed trial of the side."""
+        return sum(
+            bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
+            for b in self.blocks
+        )

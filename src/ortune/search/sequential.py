@@ -16,7 +16,7 @@ from ortune.errors import Interrupted
 from ortune.records import Block
 from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, NEW, failures
-from ortune.search.duel import CONTROLS, Design, Duel, Rules, decided, least_blocks
+from ortune.search.duel import CONTROLS, Design, Duel, Rules, least_blocks
 from ortune.search.figures import LATENCIES
 from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
@@ -29,12 +29,10 @@ class Sequential(Schedule):
 
     Attributes:
         state: State of the comparison; ``state.ended`` is the reason that the schedule stopped.
-        design: The design, which is decided in advance; controls are removed if they are too slow for the time left.
     """
 
     def __init__(self, rules: Rules, design: Design, arms: Sequence[str] = (NEW,)) -> None:
-        self.rules, self.design = rules, design
-        self.state = Duel(arms=tuple(arms), live=list(arms))
+        self.state = Duel(rules=rules, design=design, arms=tuple(arms), live=list(arms))
         self._took_ns = 0
         self.begin(self._blocks())
 
@@ -43,7 +41,7 @@ class Sequential(Schedule):
         """Number of completed blocks, their maximum, and the arms without a verdict so far."""
         state = self.state
         return ScheduleProgress(
-            n_blocks=len(state.blocks), most_blocks=self.design.n_blocks, live=(BASE, *state.live)
+            n_blocks=len(state.blocks), most_blocks=state.design.n_blocks, live=(BASE, *state.live)
         )
 
     def note(self, block: Block, took_ns: int) -> None:
@@ -69,7 +67,7 @@ class Sequential(Schedule):
         state = self.state
         for again in (False, True):
             yield from self._controls()
-            if not state.live or self.judgement is not None or not self.design.controlled:
+            if not state.live or self.judgement is not None or not state.design.controlled:
                 break
             # Repeated once, since a disturbance is often over by then; repeating until they pass would make
             # the controls meaningless.
@@ -77,11 +75,11 @@ class Sequential(Schedule):
                 raise controls.calibration_error(again=again)
         if not state.live:
             state.ended = "failed"
-        elif self.design.sequential:
+        elif state.design.sequential:
             yield from self._until_decided()
         else:
             yield from self._up_to_the_least()
-            state.ended = "stopped" if self.left.stop and not self.design.controlled else "blocks"
+            state.ended = "stopped" if self.left.stop and not state.design.controlled else "blocks"
 
     def _controls(self) -> Steps[None]:
         """Yield a fixed number of blocks with both controls; if they pass, set statistic, scale and judgement.
@@ -90,7 +88,7 @@ class Sequential(Schedule):
         number of blocks of an exact test does not fit with the controls, the controls are omitted, since the test has
         priority over its checks.
         """
-        state, design = self.state, self.design
+        state, design = self.state, self.state.design
         state.calibrations += 1
         first = len(state.blocks)
         wanted = controls.CALIBRATION_BLOCKS if design.sequential else design.n_blocks
@@ -103,7 +101,7 @@ class Sequential(Schedule):
                     raise controls.calibration_error(again=False)
                 # The sequential test gets its first scale from the controls; without them, use the exact test
                 # with a fixed number.
-                self.design = design = replace(design, sequential=False, controlled=False)
+                state.design = design = replace(design, sequential=False, controlled=False)
                 late = self._next_ns() > self.left.ns
             if late and state.blocks:
                 break
@@ -116,11 +114,11 @@ class Sequential(Schedule):
             if not state.live:
                 return
         if not design.controlled:
-            state.statistic = self.rules.statistic or LATENCIES[0]
+            state.statistic = state.rules.statistic or LATENCIES[0]
             return
         blocks = state.blocks[first:]
         # Judged after a fixed number of blocks; repeated checks until the controls pass would always pass.
-        judgement = controls.judge(blocks, self.rules.statistic)
+        judgement = controls.judge(blocks, state.rules.statistic)
         state.controls = list(judgement.controls)  # after a repeated calibration, only the second one counts
         if not judgement.ok:
             state.blocks[first:] = controls.mark_dropped(blocks)
@@ -143,14 +141,14 @@ class Sequential(Schedule):
     @property
     def _least(self) -> int:
         """Minimum number of blocks of an exact test."""
-        return min(self.rules.max_blocks, least_blocks(self.rules.share(len(self.state.arms))))
+        return min(self.state.rules.max_blocks, least_blocks(self.state.side_alpha))
 
     def _until_decided(self) -> Steps[None]:
-        state, rules = self.state, self.rules
+        state, rules = self.state, self.state.rules
         dearest_ns = self._next_ns()
         while not state.ended:
             # A decided side is not in further blocks: its claim holds from the block that decided it.
-            state.live = [arm for arm in state.live if not decided(state, rules, self.design, arm)]
+            state.live = [arm for arm in state.live if not state.decided(arm)]
             n = max((len(state.ratios(arm)) for arm in state.live), default=0)
             if not state.live:
                 state.ended = "failed" if len(state.failed) == len(state.arms) else "verdict"
@@ -180,7 +178,7 @@ class Sequential(Schedule):
         which side is faster.
         """
         state = self.state
-        if self.design.controlled or not state.blocks:
+        if state.design.controlled or not state.blocks:
             return
         # The next block may take as long as the slowest so far.
         while (

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.locks.outputs import step
 from ortune.outputs.ways import DEFAULT_LIMITS, LIMITS
@@ -64,7 +66,7 @@ def differences(
     ]
     changes += _file(was, now, changes)
     if strict:
-        changes = [LockChange(part=c.part, name=c.name, was=c.was, now=c.now) for c in changes]
+        changes = [msgspec.structs.replace(c, fails=True) for c in changes]
         changes += [LockChange(part="not-compared", name=item.part) for item in uncompared if item.part]
     # The sort is stable: the order within a part, with the largest changes first, is preserved.
     changes.sort(key=lambda c: (not c.fails, _ORDER.index(c.part)))

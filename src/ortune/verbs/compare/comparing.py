@@ -55,7 +55,7 @@ class Comparing:
     Attributes:
         news: The sides compared with the base, and their outcomes.
         rules: Thresholds and limits of the decision.
-        state, design: State and design of the timed blocks; None if no side was timed.
+        state: State of the timed blocks; None if no side was timed.
         starts: Separate trials of the base that give its start times.
         budget: The budget of the blocks, after reserving time for the later steps.
     """
@@ -97,7 +97,6 @@ class Comparing:
         self.budget = opened.budget.reserve(opened.answer_s)
         self.after_s = opened.answer_s  # seconds needed after the blocks, in any budget
         self.state: duel.Duel | None = None
-        self.design: duel.Design | None = None
         self.starts: list[Measured] = []
         self.before_s = 0.0  # until the first block
         self.missing_s = 0.0  # that the fewest blocks with controls lack before the first
@@ -273,7 +272,7 @@ class Comparing:
         trial_ns = pilot.trial_ns * max(1.0, alone_ns / pilot.first.elapsed_ns)
         self.trial_ns = trial_ns
         self._keep_time(trial_ns, len(timed))
-        self.design = self._design(trial_ns, len(timed))
+        design = self._design(trial_ns, len(timed))
         executor.arms = {
             **baseline.controls(),
             **{new.arm: new.contestant for new in timed if new.contestant},
@@ -283,7 +282,7 @@ class Comparing:
         # With one seed the orders still differ from session to session: repeating a comparison must not
         # repeat its order of arms. The journal has it, so that a resumed session repeats its own.
         order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
-        schedule = Sequential(self.rules, self.design, [new.arm for new in timed])
+        schedule = Sequential(self.rules, design, [new.arm for new in timed])
         drive(
             schedule,
             executor,
@@ -293,8 +292,8 @@ class Comparing:
             on_block=lambda block: self._on_block(schedule, block),
             calibrated=lambda judgement: self._retime(judgement, schedule),
         )
-        self.state, self.design = schedule.state, schedule.design
-        self._start_alone(self.state, self.design)
+        self.state = schedule.state
+        self._start_alone(self.state)
         require_unchanged(self.a, *(new.side for new in self.news))
 
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
@@ -341,7 +340,7 @@ class Comparing:
     def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
         """Set the duration of later trials from the noise of the calibration, so that all blocks fit in the budget."""
         self.baseline.retime(judgement, measured(schedule.calibration, BASE))
-        n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
+        n_blocks = max(1, schedule.state.design.n_blocks - controls.CALIBRATION_BLOCKS)
         # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
         self.baseline.shorten(self.budget.left_ns / (1.1 * (1 + len(schedule.state.arms)) * n_blocks))
 
@@ -353,12 +352,12 @@ class Comparing:
             for arm in state.arms if len(state.arms) == 1 else state.live:
                 interval = evidence.confidence_sequence(state.ratios(arm), prior_scale=state.prior_scale)
                 standing.append((LETTERS[arm], interval.ratio, interval.ratio_low, interval.ratio_high))
-        controlled = schedule.design.controlled
+        controlled = state.design.controlled
         what = compare_words.progress(len(state.blocks), calibrating=not standing, controlled=controlled)
         ranking = compare_words.so_far(standing)
         self.watch.progress(what, self.budget.spent_s, self.budget.total_s, ranking)
 
-    def _start_alone(self, state: duel.Duel, design: duel.Design) -> None:
+    def _start_alone(self, state: duel.Duel) -> None:
         """Measure the load time and first run of each side in separate processes, if the budget allows."""
         raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
         for new in raced:
@@ -366,7 +365,7 @@ class Comparing:
         # A side with a cache on disk has written it by now, but has not yet been timed alone loading from it.
         wrote = self.baseline.executor.first_load_ns(BASE) or any(new.first_load_ns for new in raced)
         fits = self.experiment.budget.holds(STARTS * (1 + len(raced)), self.baseline.pilot.start_ns)
-        more = fits and state.ended != "stopped" and (design.controlled or wrote) and raced
+        more = fits and state.ended != "stopped" and (state.design.controlled or wrote) and raced
         arms = [new.contestant for new in raced if new.contestant]
         base, *others = self.baseline.start_alone(self.baseline.arm(BASE), *arms) if more else [[]]
         self.starts = [self.baseline.pilot.first, *base]
@@ -378,14 +377,14 @@ class Comparing:
 
         It is at least the given budget and the time that was missing in it, even if trials became faster meanwhile.
         """
-        state, design = self.state, self.design
-        if state is None or design is None:
+        state = self.state
+        if state is None:
             return None
-        least = duel.least_blocks(self.rules.share(len(state.arms)))
+        least = duel.least_blocks(state.side_alpha)
         if self.rules.max_blocks < least:
             return None
         fewest = min((len(state.ratios(arm)) for arm in state.arms if arm not in state.failed), default=0)
-        if design.controlled and fewest >= least:
+        if state.design.controlled and fewest >= least:
             return None
         # ``block_ns`` is normalised to two trials.
         trial_ns = float(np.median(state.block_ns)) / 2 if state.block_ns else self.trial_ns

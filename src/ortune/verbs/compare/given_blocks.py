@@ -15,7 +15,13 @@ def judged(
 ) -> tuple[dict[str, Comparison], Control]:
     """Return the comparison of each arm with the base, and the A/A check of the base's identical copy."""
     control = calibration.identical_control(log_ratios(blocks, IDENTICAL, statistic))
-    state = duel.Duel(arms=arms, statistic=statistic, blocks=list(blocks), ended="blocks")
-    state.controls.append(control)
-    design = duel.Design(sequential=False, n_blocks=len(blocks))
-    return duel.conclude_all(state, duel.Rules(max_blocks=len(blocks)), design), control
+    state = duel.Duel(
+        rules=duel.Rules(max_blocks=len(blocks)),
+        design=duel.Design(sequential=False, n_blocks=len(blocks)),
+        arms=arms,
+        statistic=statistic,
+        blocks=list(blocks),
+        controls=[control],
+        ended="blocks",
+    )
+    return state.conclude_all(), control

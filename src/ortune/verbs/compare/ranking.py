@@ -108,7 +108,7 @@ class MeasuredSides:
         counts_as: Outcome of a gate that could not decide.
         base: The plan (settings) of the base.
         host: The machine.
-        state, design: State and design of the timed blocks; None if no side could be timed.
+        state: State of the timed blocks; None if no side could be timed.
     """
 
     work: Workload
@@ -118,7 +118,6 @@ class MeasuredSides:
     base: Plan
     host: Host
     state: duel.Duel | None
-    design: duel.Design | None
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -138,10 +137,10 @@ def rank(raced: MeasuredSides, news: Sequence[Contender], base_figures: Figures 
         MeasurementError: All sides that could be timed failed repeatedly.
     """
     comparisons: dict[str, Comparison] = {}
-    if raced.state is not None and raced.design is not None:
+    if raced.state is not None:
         if raced.state.ended == "failed":
             raise _failed(raced.state, news)
-        comparisons = duel.conclude_all(raced.state, raced.rules, raced.design)
+        comparisons = raced.state.conclude_all()
     compared = [_compared_side(raced, new, comparisons.get(new.arm), base_figures) for new in news]
     return sorted(
         compared, key=lambda s: (s.outputs is None, s.comparison.ratio if s.comparison else float("inf"))
@@ -189,9 +188,7 @@ def _judged(raced: MeasuredSides, state: duel.Duel, new: Contender, comparison: 
     """Return the comparison with a record of the other programs that may explain the difference."""
 
     def again(blocks: Sequence[Block], statistic: str) -> Comparison | None:
-        assert raced.design is not None
-        level = 1 - comparison.level
-        return duel.of_blocks(state, raced.rules, raced.design, blocks, statistic, arm=new.arm, alpha=level)
+        return state.of_blocks(blocks, statistic, arm=new.arm, alpha=1 - comparison.level)
 
     plans = new.side.plan, raced.base
     return with_others(comparison, raced.blocks, state.statistic, raced.host, again, plans, arm=new.arm)
@@ -207,9 +204,9 @@ def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -
     if limit is None:
         return None
     gate = Gate(threshold_ratio=limit, answer="fail", undecided_counts_as=raced.counts_as)
-    if state is None or raced.design is None or new.arm not in state.arms or new.arm in state.failed:
+    if state is None or new.arm not in state.arms or new.arm in state.failed:
         return gate
-    gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
+    gate = state.gate(raced.counts_as, arm=new.arm)
     seen = comparison.smallest_effect_ratio if comparison is not None else None
     if state.ended in ("blocks", "budget") and gate.provable_ratio is not None and seen is not None:
         # All blocks were measured, so their smallest provable effect counts: outliers widen an interval.

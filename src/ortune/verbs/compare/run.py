@@ -304,7 +304,6 @@ class _Run:
             base=self.a.plan,
             host=baseline.host,
             state=state,
-            design=comparing.design,
         )
         base, base_figures = measured(blocks, BASE), None
         if base:

@@ -204,12 +204,10 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
     watch, replay = opened.watch, opened.replay
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
-    design = duel.Design(sequential=False, n_blocks=BLOCKS)
     watch.say(doctor_words.measuring_noise(BLOCKS, trial_ns / 1e9))
     try:
         # The default races against itself, so its evidence is that of an equal plan.
-        limits = duel.Rules()
-        schedule = Sequential(limits, design)
+        schedule = Sequential(duel.Rules(), duel.Design(sequential=False, n_blocks=BLOCKS))
 
         def on_block(block: Block) -> None:
             replay.block(block)
@@ -244,7 +242,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
     state = schedule.state
     scale = intervals.robust_scale(log_ratios(state.blocks, NEW, state.statistic))
     used_cpus = _used_cpus(state.blocks, opened)
-    seen = duel.conclude(state, limits, design)
+    seen = state.conclude()
     busy = used_cpus is not None and used_cpus > quiet_cpus(opened.machine.host)
     latencies = sorted(figure(t, state.statistic) or 0.0 for t in measured(state.blocks, BASE))
     return NoiseReport(
