@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from ortune.catalogue.levels import level_of
 from ortune.errors import MeasurementError, ModelError, OrtuneError, RuntimeNotFound
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring import failures, output_check
-from ortune.measuring.broken_levels import level_of
 from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.input_options import InputOptions

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from ortune import targets
 from ortune.catalogue.facts import facts_of
-from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.levels import level_of
 from ortune.catalogue.named import QDQ_MATMULNBITS_ACCURACY_LEVEL as ACCURACY
 from ortune.catalogue.providers import CPU
 from ortune.records import OutputDifference, Plan
@@ -25,9 +25,12 @@ def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
         plan: The plan of the model.
         model: The model, searched for blockwise weights.
     """
-    level = plan.settings.get(LEVEL.name, LEVEL.default)
     accuracy = plan.settings.get(ACCURACY.name, ACCURACY.default)
-    if level in _UNFUSED or str(accuracy) in _FLOAT_LEVELS or targets.target_of(plan).name != CPU.target:
+    if (
+        level_of(plan) in _UNFUSED
+        or str(accuracy) in _FLOAT_LEVELS
+        or targets.target_of(plan).name != CPU.target
+    ):
         return None
     if not facts_of(model).blockwise_weights:
         return None

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import msgspec
-
+from ortune.catalogue.levels import at_level, level_of
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.errors import MeasurementError
 from ortune.measuring.executor import Arm, Executor
@@ -44,16 +43,6 @@ class LoweredArm:
     plan: Plan
     trial: Measured
     at: Plan
-
-
-def level_of(plan: Plan) -> str:
-    """Return the optimisation level of a plan."""
-    return str(plan.settings.get(LEVEL.name, LEVEL.default))
-
-
-def at_level(plan: Plan, level: str) -> Plan:
-    """Return a plan with its optimisation level replaced."""
-    return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: level})
 
 
 def run_unoptimised(

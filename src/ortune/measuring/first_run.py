@@ -210,15 +210,14 @@ def check_side(
     """
     if not side.has_levels:
         return False
-    folder = baseline.scratch / f"levels-{name}"
-    levels = OutputsByLevel(side, refs, baseline.executor, baseline.work, folder)
+    levels = baseline.outputs_by_level(side, refs, f"levels-{name}")
     examined = _Examined(baseline, side, refs, line, name, budget, _last_ns(baseline))
     with baseline.executor.keeping_last():
         _check_range(examined)
     # An earlier session may have stored the result for the same model, settings, inputs and build.
-    check = levels.known(baseline.host, baseline.log.folder)
+    check = levels.known()
     if check is None:
-        check = levels.check(None, baseline.host, baseline.log.folder)
+        check = levels.check(None)
     if name not in baseline.check.exact_of and (ran := levels.outputs(levels.own)) is not None:
         exact, known = exact_check(baseline, side, refs, levels, ran, limit_s, line, check)
         baseline.check.exact_of[name], check = exact, known or check
@@ -356,7 +355,7 @@ def _wrong_level_alerts(examined: _Examined, levels: OutputsByLevel, check: Leve
         )
         place = "" if node is None else node.name or f"{node.value} ({node.operator})"
         check = msgspec.structs.replace(check, node=place, node_asked=True)
-        levels.store(check, baseline.host, baseline.log.folder)
+        levels.store(check)
     facts = replace(baseline.facts(), level_check=check, ort_version=side.ort_version)
     # Faults of the file come first: no level can repair them.
     return [*file_faults(side), *rule_of(wrong_when_optimised).findings(facts)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import targets
+from ortune.catalogue.levels import level_of
 from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.catalogue.named import X64_QUANT_PRECISION as PRECISION
@@ -62,13 +63,24 @@ class OutputsByLevel:
         executor: Executor of the runs.
         work: Workload with the seed and the custom operators.
         folder: Scratch folder, created when needed.
+        host: The machine that produces the outputs.
+        store_folder: Folder in which results are stored for later sessions; None to store nothing.
     """
 
     def __init__(
-        self, side: ResolvedSide, refs: Sequence[FeedRef], executor: Executor, work: Workload, folder: Path
+        self,
+        side: ResolvedSide,
+        refs: Sequence[FeedRef],
+        executor: Executor,
+        work: Workload,
+        folder: Path,
+        *,
+        host: Host,
+        store_folder: Path | None,
     ) -> None:
         self._side, self._refs, self._executor = side, tuple(refs), executor
         self._work, self._folder = work, folder
+        self._host, self._store_folder = host, store_folder
         self._scores = ScoreReader(side, executor, work, folder / "scores")
         self._outputs: dict[str, Path | None] = {}
         self._moved: dict[float, OutputDifference | None] = {}
@@ -76,7 +88,7 @@ class OutputsByLevel:
     @property
     def own(self) -> str:
         """The optimisation level of the side's plan."""
-        return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
+        return level_of(self._side.plan)
 
     def plan(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Plan:
         """Return the side's plan at an optimisation level, with further settings."""
@@ -117,17 +129,15 @@ class OutputsByLevel:
             difference, self.rounding_change(self._step), few_bits=self._step > 0.0
         )
 
-    def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
+    def known(self) -> LevelCheck | None:
         """Return the stored check of the same model, plan, inputs and build on such a processor; None without one."""
-        return checks.load(store_folder, self._key(host)) if store_folder else None
+        return checks.load(self._store_folder, self._key()) if self._store_folder else None
 
-    def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
+    def check(self, outputs: Path | None) -> LevelCheck | None:
         """Check outputs against the model without optimisation; return None if there is no reference.
 
         Args:
             outputs: The side's outputs for its inputs; None to run the side.
-            host: The machine that produced the outputs.
-            store_folder: Folder in which the result is stored for later sessions; None to store nothing.
         """
         reference = self.reference()
         outputs = outputs or (self.outputs(self.own) if reference else None)
@@ -141,7 +151,7 @@ class OutputsByLevel:
         unwritten = wrong and not self.repeats(level)
         right, settings = self.own, NOTHING
         if wrong:
-            right, settings = ("", NOTHING) if unwritten else self._highest_right(level, folder, host)
+            right, settings = ("", NOTHING) if unwritten else self._highest_right(level, folder)
         answer = LevelCheck(
             level=self.own,
             reference=level,
@@ -152,7 +162,7 @@ class OutputsByLevel:
             right_settings=dict(settings),
             unwritten=unwritten,
         )
-        self.store(answer, host, store_folder)
+        self.store(answer)
         return answer
 
     def against_exact(
@@ -208,10 +218,10 @@ class OutputsByLevel:
             cpu=targets.target_of(self._side.plan).name == CPU.target,
         )
 
-    def store(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
+    def store(self, answer: LevelCheck) -> None:
         """Store the result of a check for later sessions."""
-        if store_folder:
-            checks.keep(store_folder, self._key(host), answer)
+        if self._store_folder:
+            checks.keep(self._store_folder, self._key(), answer)
 
     def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
         """Return whether a level gives the same outputs again with different previous memory contents.
@@ -242,10 +252,10 @@ class OutputsByLevel:
         few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
         return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
 
-    def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
+    def _highest_right(self, reference: str, folder: Path) -> tuple[str, Mapping[str, Value]]:
         """Return the highest level with right outputs, at worst the reference's, and the settings that it needs."""
         choices = LEVEL.choices
-        if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
+        if self._step and saturates(self._host) and PRECISION.name not in self._side.plan.settings:
             # Fused 8-bit products are the most likely cause on such a processor, and slow to avoid.
             exact = {PRECISION.name: True}
             if self._as_reference(folder, self.own, exact):
@@ -345,7 +355,7 @@ class OutputsByLevel:
             raise_if_unrunnable(outcome, arm)
         return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
 
-    def _key(self, host: Host) -> str:
+    def _key(self) -> str:
         """Return a key of all that determines the result: the model, plan, inputs, build, processor and version."""
         side, digest = self._side, hashlib.sha256()
         files = [Path(library) for library in self._work.custom_ops]
@@ -356,8 +366,8 @@ class OutputsByLevel:
             side.model.info.sha256,
             side.plan.id,
             build,
-            host.machine,
-            *host.features,
+            self._host.machine,
+            *self._host.features,
         ):
             digest.update(f"{part}\n".encode())
         for content in _digests(files):

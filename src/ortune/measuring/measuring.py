@@ -154,8 +154,19 @@ class Measuring:
             check.folder = Path(last.outputs_path or "-")
         if self.lowered is not None:
             check.wrong_plan = self.lowered.asked
-        side = self.side.onnx or self.side
-        check.levels = OutputsByLevel(side, self.refs, self.executor, self.work, self.scratch / "levels")
+        check.levels = self.outputs_by_level(self.side.onnx or self.side, self.refs, "levels")
+
+    def outputs_by_level(self, side: ResolvedSide, refs: Sequence[FeedRef], name: str) -> OutputsByLevel:
+        """Return the outputs of a side by optimisation level, which run in the scratch folder ``name``."""
+        return OutputsByLevel(
+            side,
+            refs,
+            self.executor,
+            self.work,
+            self.scratch / name,
+            host=self.host,
+            store_folder=self.log.folder,
+        )
 
     def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
         """Set the turns of later trials to those of the pilot, shortened to the requested maximum as far as is useful.

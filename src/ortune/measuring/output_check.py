@@ -13,7 +13,6 @@ from ortune import rewrites
 from ortune.graph import outputs
 from ortune.measuring import activations, precise_runs
 from ortune.measuring.executor import Arm
-from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
 from ortune.outputs import rounding
 from ortune.outputs.tolerance import Tolerance
@@ -39,12 +38,11 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
     last = executor.last
     needed_ns = LEVEL_TIMES * last.elapsed_ns if last is not None else 0.0
     check.level_asked = True
-    host, store = measuring.host, measuring.log.folder
-    check.level_check = check.levels.known(host, store)
+    check.level_check = check.levels.known()
     if check.level_check is None and needed_ns > left_ns:
         measuring.note(messages.LevelsNotCompared(needed_s=needed_ns / 1e9))
     elif check.level_check is None:
-        check.level_check = check.levels.check(folder, host, store)
+        check.level_check = check.levels.check(folder)
     if check.level_check is not None:
         remove_level_note(measuring)
 
@@ -62,18 +60,15 @@ def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> boo
         level: The level.
         left_ns: Time left; if it does not suffice for a run, only a stored check is used.
     """
-    side, executor, host, store = measuring.side, measuring.executor, measuring.host, measuring.log.folder
-    last = executor.last
+    side, last = measuring.side, measuring.executor.last
     if side.plan.is_web or level == measuring.check.levels.own:
         return False
     side = replace(side, plan=measuring.check.levels.plan(level))
-    levels = OutputsByLevel(
-        side, measuring.refs, executor, measuring.work, measuring.scratch / f"level-{level}"
-    )
-    check = levels.known(host, store)
+    levels = measuring.outputs_by_level(side, measuring.refs, f"level-{level}")
+    check = levels.known()
     # Two runs: at that level, and without optimisation.
     if check is None and last is not None and 2 * LEVEL_TIMES * last.elapsed_ns <= left_ns:
-        check = levels.check(None, host, store)
+        check = levels.check(None)
     return check is not None and check.wrong
 
 
@@ -98,8 +93,7 @@ def step_down(measuring: Measuring) -> None:
     plan = known.levels.plan(check.right, check.right_settings)
     there = known.levels.outputs(check.right, check.right_settings)
     measuring.side = replace(measuring.side, plan=plan)
-    folder = measuring.scratch / "lower-levels"
-    known.levels = OutputsByLevel(measuring.side, measuring.refs, measuring.executor, measuring.work, folder)
+    known.levels = measuring.outputs_by_level(measuring.side, measuring.refs, "lower-levels")
     known.level_check, known.folder = None, there or Path("-")
     known.nonfinite = measuring.comparer.not_finite(own_outputs(measuring), measuring.refs)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
+from ortune.catalogue.levels import at_level, level_of
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.bisection.differences import compare_pairs
 from ortune.engines.bisection.matching import match
@@ -43,13 +42,12 @@ class BisectedSide:
     @property
     def plan_off(self) -> Plan:
         """The side's plan with ONNX Runtime's optimiser off."""
-        plan = self.resolved.plan
-        return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: OFF})
+        return at_level(self.resolved.plan, OFF)
 
     @property
     def optimised(self) -> bool:
         """Whether its plan enables ONNX Runtime's optimiser."""
-        return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
+        return level_of(self.resolved.plan) != OFF
 
     def as_file(self) -> ObservedGraph:
         """Return the graph as stored in its file, ready to run."""
@@ -73,8 +71,7 @@ class BisectedSide:
             limits=limits,
         )
         path = scratch / f"optimised-{self.name}.onnx"
-        level = str(self.resolved.plan.settings.get(LEVEL.name, LEVEL.default))
-        tool("optimize", self.resolved.runs, path, {"level": level})
+        tool("optimize", self.resolved.runs, path, {"level": level_of(self.resolved.plan)})
         optimised = open_model(path)
         return ObservedGraph(
             graph=optimised.ir,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.levels import level_of
 from ortune.engines.bisection.clipping import MUCH, find_clipped, represented_range
 from ortune.engines.bisection.find import OFF, BisectedSide, find
 from ortune.engines.bisection.not_finite import first_of
@@ -51,7 +51,7 @@ def first_decisive(
     Returns:
         The node; None if no value diverges beyond rounding, or the values cannot be observed.
     """
-    if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
+    if level_of(side.plan) == OFF or side.plan.is_web:
         return None
     try:
         on = BisectedSide(name="B", resolved=side, model=side.opened(), feed=feed)

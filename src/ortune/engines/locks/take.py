@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from ortune.catalogue.levels import level_of
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.catalogue.providers import CPU
 from ortune.engines.locks.outputs import output_snapshots
@@ -108,7 +109,7 @@ def take_snapshot(
     random = tuple(sorted({op for _, op in random_ops(model.ir)}))
     folder = Path(trial.outputs_path) / work.cases[0].name
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
-    level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    level = level_of(side.plan)
     profile = reported_file(trial.done.profile, scratch)
     watch.line(messages.Remark(code="optimising-levels"))
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
@@ -216,7 +217,7 @@ def _levels(
     scratch: Path,
 ) -> dict[str, GraphSnapshot]:
     """Return the snapshots of the optimised graphs by level."""
-    level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    level = level_of(side.plan)
     names = [name for name in LEVEL.choices if name not in (level, "layout")]
     folder = scratch / "levels"
     folder.mkdir()

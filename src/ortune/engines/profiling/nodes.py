@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ortune import targets
-from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.levels import level_of
 from ortune.catalogue.providers import short_name
 from ortune.engines.profiling.kernels import node_times
 from ortune.engines.profiling.memory import Lifetimes, lifetimes
@@ -127,7 +127,7 @@ def optimised(side: ResolvedSide, custom_ops: tuple[str, ...], scratch: Path) ->
     Raises:
         OrtuneError: The graph cannot be made or read.
     """
-    plan, level = side.plan, str(side.plan.settings.get(LEVEL.name, LEVEL.default))
+    plan, level = side.plan, level_of(side.plan)
     target = targets.target_of(plan)
     if not target.of_runtime:
         if not target.provider.cpu_kernels:

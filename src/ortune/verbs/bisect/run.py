@@ -17,7 +17,6 @@ from ortune.graph.grids import grids
 from ortune.measuring import output_check
 from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.first_run import at_level_that_runs, check_side, find_checked_inputs
-from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import check_against_float64, wrong_of_two
 from ortune.measuring.sides import ResolvedSide
@@ -192,7 +191,7 @@ class _Run:
         Both are "" if no side was shown to be wrong.
         """
         baseline, a, b = self.baseline, Path(first.outputs_path), Path(trial.outputs_path)
-        levels = OutputsByLevel(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
+        levels = baseline.outputs_by_level(self.b, refs_b, "levels-b")
         if wrong := wrong_of_two(baseline, (a, b), levels):
             return wrong, "float64"
         a, b = a / place, b / place

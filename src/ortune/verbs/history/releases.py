@@ -17,7 +17,6 @@ from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.fixed_blocks import AffordableArms, affordable_arms, fits, needed_s, race
-from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import check_against_float64, evaluated, evaluation_limit_s
@@ -172,8 +171,7 @@ class Releases:
         """Compare a release's outputs with the model evaluated in float64."""
         baseline = self.baseline
         side = replace(baseline.side, runtime=arm.runtime)
-        folder = baseline.scratch / f"levels-{arm.name}"
-        levels = OutputsByLevel(side, baseline.refs, baseline.executor, baseline.work, folder)
+        levels = baseline.outputs_by_level(side, baseline.refs, f"levels-{arm.name}")
         return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
     def _within_budget(self, running: Sequence[str]) -> AffordableArms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune import rewrites
-from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.catalogue.levels import level_of
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, OrtuneError
 from ortune.measuring import output_check
@@ -20,7 +20,7 @@ def step_down(run: Tuning) -> None:
     A default with wrong outputs is still timed, for display. A current plan at the same level is dropped.
     """
     baseline, search = run.baseline, run.search
-    asked = baseline.side.plan.settings.get(LEVEL.name, LEVEL.default)
+    asked = level_of(baseline.side.plan)
     output_check.step_down(baseline)
     if baseline.check.wrong_plan is None:
         return
@@ -32,7 +32,7 @@ def step_down(run: Tuning) -> None:
             status="wrong-output",
         )
     current = search.current
-    if current is not None and current.settings.get(LEVEL.name, LEVEL.default) == asked:
+    if current is not None and level_of(current) == asked:
         current = None
     search.compare_with(baseline.side.plan, current)
 
