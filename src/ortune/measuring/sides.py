@@ -15,18 +15,18 @@ from ortune.bundle import digests, machine
 from ortune.bundle import format as bundle_format
 from ortune.bundle.settings import tuned_on
 from ortune.catalogue import knobs
-from ortune.catalogue.providers import CPU, NODE, of_target
+from ortune.catalogue.providers import NODE, of_target
 from ortune.errors import MeasurementError, ModelError, UsageError
 from ortune.graph.model import from_git
 from ortune.graph.model.open import OpenModel, open_model
+from ortune.measuring.plan_runtimes import with_providers, with_web_or_node
 from ortune.measuring.plans import bundle_plan, canonical, read_plan
 from ortune.printable import operand
 from ortune.records import BundleInfo, Measured, Plan, Runtime, Side
-from ortune.runtimes import made, node
 from ortune.runtimes.packages import recipes
 from ortune.search.plan_edits import merge
 from ortune.targets import named_runtimes
-from ortune.targets.browser.setup import BrowserSetup, ort_web
+from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import memory_bytes
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -156,47 +156,16 @@ def resolve(
         UsageError, ModelError, RuntimeNotFound: The side cannot be resolved.
     """
     runtime = named_runtimes.find(side.runtime, say)
-    plan, bundle = common, None
-    if side.text is None:
-        if base_model is None:
-            raise UsageError("no model was given", do="ortune compare A.onnx B.onnx")
-        model, label = base_model, base_model.path.name
-    else:
-        path = Path(side.text)
-        git = from_git.split(side.text)
-        if git:
-            model, label = open_model(from_git.checkout(*git, scratch / "git"), called=side.text), side.text
-        elif path.suffix == ".json":
-            if base_model is None:
-                raise UsageError(
-                    "A must be a model or a bundle, not a plan",
-                    where=side.text,
-                    do="ortune compare m.onnx plan.json",
-                )
-            plan = merge(plan, read_plan(path))
-            model, label = base_model, path.name
-        elif bundle_format.is_bundle(path):
-            info, bundle = bundle_format.read(path), path
-            digests.require_intact(path, info.model, info.plain_model)
-            runtime = (
-                runtime if plain else _with_providers(info.plan, runtime, side.runtime, info.requirements)
-            )
-            foreign = _misfit(info, runtime)
-            name = info.plain_model or info.model if plain or foreign else info.model
-            note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
-            model, label = open_model(path / name), path.name + note
-            if not plain:
-                plan = merge(plan, _unbound(info) if foreign else bundle_plan(info))
-        else:
-            model, label = open_model(path), path.name
+    opened = _open(side, common, base_model, runtime, scratch, plain=plain)
+    model, label, bundle, runtime = opened.model, opened.label, opened.bundle, opened.runtime
     _require_holdable(model)
     option = f"{side.option.removesuffix('set')}rewrite"
     own = Plan(
         settings=knobs.parse_settings(list(side.settings), side.option),
         rewrites=tuple(rewrites.parse(text, option) for text in side.rewrites),
     )
-    plan = _on_target(merge(plan, own), side, runtime)
-    runtime = _with_providers(plan, runtime, side.runtime)
+    plan = _on_target(merge(opened.plan, own), side, runtime)
+    runtime = with_providers(plan, runtime, side.runtime)
     if side.ort_web is not None and not plan.is_web:
         raise UsageError(
             "applies only to a side that runs in a browser",
@@ -234,6 +203,70 @@ def resolve(
         bundle=bundle,
         own_settings=frozenset(dict(plan.settings.items() - common.settings.items())),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenedText:
+    """A side's model, and the plan and runtime before the side's own options.
+
+    Attributes:
+        label: Name of the side in messages.
+        bundle: Folder of the side's bundle; None for other sides.
+    """
+
+    model: OpenModel
+    label: str
+    plan: Plan
+    runtime: Runtime
+    bundle: Path | None = None
+
+
+def _open(
+    side: SideText,
+    common: Plan,
+    base_model: OpenModel | None,
+    runtime: Runtime,
+    scratch: Path,
+    *,
+    plain: bool,
+) -> _OpenedText:
+    """Open what a side's text names: a model, a revision in git, a bundle, or a plan for the base's model."""
+    if side.text is None:
+        if base_model is None:
+            raise UsageError("no model was given", do="ortune compare A.onnx B.onnx")
+        return _OpenedText(model=base_model, label=base_model.path.name, plan=common, runtime=runtime)
+    path = Path(side.text)
+    git = from_git.split(side.text)
+    if git:
+        model = open_model(from_git.checkout(*git, scratch / "git"), called=side.text)
+        return _OpenedText(model=model, label=side.text, plan=common, runtime=runtime)
+    if path.suffix == ".json":
+        if base_model is None:
+            raise UsageError(
+                "A must be a model or a bundle, not a plan",
+                where=side.text,
+                do="ortune compare m.onnx plan.json",
+            )
+        plan = merge(common, read_plan(path))
+        return _OpenedText(model=base_model, label=path.name, plan=plan, runtime=runtime)
+    if bundle_format.is_bundle(path):
+        return _open_bundle(path, side, common, runtime, plain=plain)
+    return _OpenedText(model=open_model(path), label=path.name, plan=common, runtime=runtime)
+
+
+def _open_bundle(path: Path, side: SideText, common: Plan, runtime: Runtime, *, plain: bool) -> _OpenedText:
+    """Open a bundle: its plain model if that was requested, or if the tuned one does not fit this machine."""
+    info, plan = bundle_format.read(path), common
+    digests.require_intact(path, info.model, info.plain_model)
+    if not plain:
+        runtime = with_providers(info.plan, runtime, side.runtime, info.requirements)
+    foreign = _misfit(info, runtime)
+    name = info.plain_model or info.model if plain or foreign else info.model
+    note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
+    model = open_model(path / name)
+    if not plain:
+        plan = merge(plan, _unbound(info) if foreign else bundle_plan(info))
+    return _OpenedText(model=model, label=path.name + note, plan=plan, runtime=runtime, bundle=path)
 
 
 def _rewritten(
@@ -305,62 +338,10 @@ def _on_target(plan: Plan, side: SideText, runtime: Runtime) -> Plan:
     return plan
 
 
-def with_web_or_node(
-    runtime: Runtime,
-    plan: Plan,
-    browser: BrowserSetup | None,
-    say: Callable[[str], None] = lambda sentence: None,
-) -> Runtime:
-    """Return the runtime, with an onnxruntime-web or onnxruntime-node package if the plan needs one.
-
-    Args:
-        runtime: The runtime of the side.
-        plan: The plan of the side.
-        browser: The browser for pages; None if nothing is to be started.
-        say: Callback for progress messages.
-
-    Raises:
-        UsageError: The runtime is onnxruntime-node, and the plan has another target.
-        RuntimeNotFound: The package is missing and cannot be fetched.
-    """
-    if runtime.node is not None and not plan.is_node:
-        where = targets.target_of(plan).name
-        raise UsageError(
-            f"{runtime.node.called} does not run the target {where}",
-            where=f"--target {where}",
-            do=f"--target {NODE.target}, or omit --runtime",
-        )
-    if browser is None or runtime.node is not None:
-        return runtime
-    if plan.is_node:
-        return msgspec.structs.replace(runtime, node=node.find(say=say))
-    if not plan.is_web:
-        return runtime
-    web = ort_web(browser)
-    return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))
-
-
 def optimisation_part(plan: Plan) -> Plan:
     """Return the part of a plan that determines the optimised graph: the providers and their options."""
     settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
     return Plan(settings=settings, providers=plan.providers)
-
-
-def _with_providers(
-    plan: Plan, runtime: Runtime, named: str | None, requirements: Sequence[str] = ()
-) -> Runtime:
-    """Return the runtime for a plan: the given runtime, or an installed one if that lacks an execution provider.
-
-    A runtime that the user named is not replaced. A runtime with exactly a bundle's packages is preferred, whatever its
-    name, then the runtime of the execution provider.
-    """
-    names = {provider.name for provider in plan.providers}
-    if named or plan.is_web or plan.is_node or names <= {CPU.name, *runtime.offered}:
-        return runtime
-    there = [one for one in made.installed() if names <= {CPU.name, *one.runtime.offered}]
-    wanted, target = set(requirements), targets.target_of(plan).name
-    there.sort(key=lambda one: (set(made.pinned(one)) != wanted, one.name != target))
-    return there[0].runtime if there else runtime
 
 
 def _misfit(info: BundleInfo, runtime: Runtime) -> str:

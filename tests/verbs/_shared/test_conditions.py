@@ -9,7 +9,7 @@ from ortune.records import Block, BlockTrial, CaseTimes, Host, Measured, Plan, S
 from ortune.search.blocks import BASE
 from ortune.search.state import Search
 from ortune.verbs._shared.other_programs import without_comparison
-from ortune.verbs._shared.tuned import _conditions
+from ortune.verbs._shared.tuned_conditions import conditions
 
 HOST = Host(
     system="Linux", machine="x86_64", cpu="", cores=2, logical=2, affinity=2, effective_cpus=2, memory_bytes=1,
@@ -61,4 +61,4 @@ def test_conditions(waited_us: int | None, others_us: int | None, load1: float, 
     trial = BlockTrial(arm=BASE, outcome=outcome)
     search = Search(race=None, default=Plan(), current=None)  # type: ignore[arg-type]
     search.calibration = [Block(index=0, phase="calibration", trials=(trial,))]
-    assert _conditions(search) == said
+    assert conditions(search) == said

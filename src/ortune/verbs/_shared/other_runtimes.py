@@ -9,7 +9,8 @@ from dataclasses import replace
 from ortune import targets
 from ortune.catalogue.providers import CPU
 from ortune.errors import RuntimeNotFound, UsageError
-from ortune.measuring.sides import ResolvedSide, with_web_or_node
+from ortune.measuring.plan_runtimes import with_web_or_node
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import Plan, Runtime
 from ortune.runtimes import made
 from ortune.targets import Target

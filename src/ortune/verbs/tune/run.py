@@ -15,9 +15,10 @@ from ortune.errors import UsageError
 from ortune.measuring import base_checks
 from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.opening import Experiment
+from ortune.measuring.plan_runtimes import with_web_or_node
 from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
 from ortune.measuring.run_pilot import run_pilot
-from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged, resolve, with_web_or_node
+from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult
 from ortune.records.messages import FirstRun
