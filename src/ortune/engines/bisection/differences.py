@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ortune.engines.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
-from ortune.engines.bisection.matching import Pair
 from ortune.engines.bisection.observing import ObservedGraph
+from ortune.engines.bisection.value_pairs import Pair
 from ortune.engines.bisection.value_statistics import (
     FARTHEST,
     Steps,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.engines.bisection.matching import CARRIERS, NEAR, paired_before
+from ortune.engines.bisection.matching import CARRIERS, paired_before
 from ortune.engines.bisection.observing import ObservedGraph, described
+from ortune.engines.bisection.value_pairs import NEAR
 from ortune.engines.bisection.value_statistics import ValueStatistics, relative_l2
 from ortune.records import GraphNode, ValuePair
 
