@@ -78,9 +78,9 @@ def processor(root: Path = Path("/")) -> Processor:
     )
 
 
-def cpu_vendor(root: Path = Path("/")) -> str:
+def cpu_vendor() -> str:
     """Return the CPU vendor, such as "GenuineIntel"; "" if unknown."""
-    named = [block["vendor_id"] for block in _cpuinfo(root) if "vendor_id" in block]
+    named = [block["vendor_id"] for block in _cpuinfo(Path("/")) if "vendor_id" in block]
     return named[0] if named else platform.processor()
 
 

@@ -16,7 +16,7 @@ PERIOD_US = 100_000  # default of the kernel and of Kubernetes
 
 
 class Pod:
-    """Control groups for trials; ``how`` describes the limits that could be set.
+    """Limits of CPU time and memory for the processes of trials, as of a container; ``how`` describes those in effect.
 
     If control groups cannot be created (no root, no delegation, not Linux), CPUs are limited by affinity, which allows
     only whole CPUs and never throttles, and memory by ortune's own watcher.

@@ -48,17 +48,17 @@ def run_categories(result: ProfileResult) -> tuple[Category, ...]:
 
 
 def run_operators(result: ProfileResult) -> tuple[OperatorTime, ...]:
-    """Return the operators of the run whose time is ``run_ns``, the most expensive first."""
+    """Return the operators of the least disturbed run, or of all runs if it is unknown, the most expensive first."""
     return result.operators if result.undisturbed is None else result.undisturbed.operators
 
 
 def run_layers(result: ProfileResult) -> tuple[LayerTime, ...]:
-    """Return the layers of the run whose time is ``run_ns``."""
+    """Return the layers of the least disturbed run, or of all runs if it is unknown."""
     return result.layers if result.undisturbed is None else result.undisturbed.layers
 
 
 def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
-    """Return the node's time in ns in the run whose time is ``run_ns``."""
+    """Return the node's time in ns in the least disturbed run, or its mean over all runs if that run is unknown."""
     return node.time_ns if result.undisturbed is None else node.least_ns
 
 

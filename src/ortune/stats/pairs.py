@@ -26,14 +26,15 @@ MOST_FLIPPED = 20
 """Maximum number of blocks of ``sign_flip_interval``, which enumerates 2^n subsets."""
 
 
-def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign-flip test of the mean, with the null hypothesis "symmetric about theta".
+def sign_flip(d: ArrayLike) -> float:
+    """Return the two-sided p-value of the sign-flip test of the mean, with the null hypothesis "symmetric about 0".
 
     Exact up to 40 blocks: all 2^n sign patterns are counted, by combining two halves.
     """
-    sizes = np.abs(as_blocks(d) - theta)
+    values = as_blocks(d)
+    sizes = np.abs(values)
     # The observed sum must count as reaching itself, regardless of rounding.
-    observed = abs(float((as_blocks(d) - theta).sum())) - 1e-12 * float(sizes.sum())
+    observed = abs(float(values.sum())) - 1e-12 * float(sizes.sum())
     if observed <= 0.0:
         return 1.0
     if sizes.size <= EXACT_LIMIT:
@@ -52,13 +53,13 @@ def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
     return reached / (FLIPS + 1)
 
 
-def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
-    """Return the exact two-sided p-value of the Wilcoxon signed-rank test of "symmetric about theta".
+def wilcoxon(d: ArrayLike) -> float:
+    """Return the exact two-sided p-value of the Wilcoxon signed-rank test of "symmetric about 0".
 
-    Blocks equal to theta are dropped, tied blocks share the middle rank, and the null distribution uses the actual
+    Blocks equal to 0 are dropped, tied blocks share the middle rank, and the null distribution uses the actual
     ranks, so the test is exact even with ties and zeros.
     """
-    values = as_blocks(d) - theta
+    values = as_blocks(d)
     values = values[values != 0.0]
     if values.size == 0:
         return 1.0

@@ -30,11 +30,11 @@ def _text_figures(
     return figures
 
 
-def ctc_text(scores: Array, blank: int = 0) -> list[int]:
-    """Decode a CTC output to symbol indices: the best symbol per step, with repeats merged and blanks removed."""
+def ctc_text(scores: Array) -> list[int]:
+    """Decode a CTC output to symbol indices: the best symbol per step, with repeats merged and blanks (0) removed."""
     best = scores.argmax(axis=-1)
     changes = np.concatenate([[True], best[1:] != best[:-1]])
-    return [int(symbol) for symbol in best[changes] if symbol != blank]
+    return [int(symbol) for symbol in best[changes] if symbol != 0]
 
 
 def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:

@@ -159,7 +159,7 @@ def rises(soaked: Sequence[ProcessMemory]) -> bool:
 
 
 def rate(soaked: ProcessMemory) -> float:
-    """Return the calls per second in the second half of a process, after the warm-up; 0 without active time."""
+    """Return a process's calls per second in the second half of its turns, after the warm-up; 0 without active time."""
     points = soaked.points
     middle, last = points[len(points) // 2], points[-1]
     if last.active_ns == middle.active_ns:
@@ -202,7 +202,7 @@ def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitFo
 
 
 def _kill(soaked: Sequence[SoakedProcess], names: Sequence[str], baseline: Measuring) -> SoakKill | None:
-    """Return the end of the first process that was killed because of its memory; None if no process was."""
+    """Return when and how the first process was killed because of its memory; None if no process was."""
     for each in soaked:
         if each.failure is not None and killed(each.failure):
             calls, case = each.counted or (0, 0)
