@@ -43,22 +43,22 @@ def run_ns(result: ProfileResult) -> float:
 
 
 def run_categories(result: ProfileResult) -> tuple[Category, ...]:
-    """Return the categories of the run whose time is ``run_ns``."""
+    """Return the categories of the run that all tables show."""
     return result.categories if result.undisturbed is None else result.undisturbed.categories
 
 
 def run_operators(result: ProfileResult) -> tuple[OperatorTime, ...]:
-    """Return the operators of the least disturbed run, or of all runs if it is unknown, the most expensive first."""
+    """Return the operators of the run that all tables show, the most expensive first."""
     return result.operators if result.undisturbed is None else result.undisturbed.operators
 
 
 def run_layers(result: ProfileResult) -> tuple[LayerTime, ...]:
-    """Return the layers of the least disturbed run, or of all runs if it is unknown."""
+    """Return the layers of the run that all tables show."""
     return result.layers if result.undisturbed is None else result.undisturbed.layers
 
 
 def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
-    """Return the node's time in ns in the least disturbed run, or its mean over all runs if that run is unknown."""
+    """Return the node's time in ns in the run that all tables show."""
     return node.time_ns if result.undisturbed is None else node.least_ns
 
 
