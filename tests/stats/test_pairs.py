@@ -93,11 +93,11 @@ def test_intervals_hold_exactly_what_their_tests_accept(level):
             if interval.level < level:
                 continue
             inside, outside = interval.low + 1e-7, interval.low - 1e-7
-            assert test(d, outside) <= 1 - interval.level + 1e-12
-            assert tied or test(d, inside) > 1 - interval.level
+            assert test(d - outside) <= 1 - interval.level + 1e-12
+            assert tied or test(d - inside) > 1 - interval.level
             inside, outside = interval.high - 1e-7, interval.high + 1e-7
-            assert test(d, outside) <= 1 - interval.level + 1e-12
-            assert tied or test(d, inside) > 1 - interval.level
+            assert test(d - outside) <= 1 - interval.level + 1e-12
+            assert tied or test(d - inside) > 1 - interval.level
 
 
 def test_intervals_of_few_blocks_say_what_level_they_reach():
