@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable
@@ -170,6 +171,14 @@ def is_folder(path: Path | str) -> bool:
 def exists(path: Path | str) -> bool:
     """Return whether a path exists; False for invalid names too."""
     return os.path.exists(path)  # noqa: PTH110
+
+
+def link(source: Path, target: Path) -> None:
+    """Create a hard link to a file, or a copy if the file system has no links or the target is on another one."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def private_folder(path: Path, *, own: bool) -> None:

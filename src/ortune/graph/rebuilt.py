@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from ortune.graph.model.tensors import WeightFiles
 from ortune.graph.randomness import SIZES
@@ -70,11 +70,6 @@ class Rebuilt:
         whole = tensor.data_type in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
         return whole and size <= MOST_INTEGERS and name not in self._biases
 
-    def _array(self, tensor: TensorProto) -> np.ndarray[Any, Any]:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            return self._files.tensor(tensor).numpy()
-        return numpy_helper.to_array(tensor)
-
     def dense(self, tensor: TensorProto, name: str, *, stays: bool | None = None) -> TensorProto:
         """Return a dense copy of a tensor: structural values are kept, weights are synthetic, strings are renamed.
 
@@ -88,7 +83,7 @@ class Rebuilt:
             self.n_rebuilt += 1
             copy.string_data.extend(self._text(text) for text in tensor.string_data)
             return copy
-        values = self._array(tensor)
+        values = self._files.array(tensor)
         if self.stays(tensor, name) if stays is None else stays:
             self.n_kept += 1
         elif not whole_bytes(tensor):
@@ -107,11 +102,11 @@ class Rebuilt:
 
     def sparse(self, tensor: TensorProto, name: str) -> onnx.SparseTensorProto:
         """Return a sparse, synthetic replacement for a dense tensor."""
-        return self._sparse_of(self._array(tensor), tuple(tensor.dims), tensor.data_type, name)
+        return self._sparse_of(self._files.array(tensor), tuple(tensor.dims), tensor.data_type, name)
 
     def sparser(self, sparse: onnx.SparseTensorProto, name: str) -> onnx.SparseTensorProto:
         """Return a synthetic replacement with few elements for a sparse tensor."""
-        values = self._array(sparse.values)
+        values = self._files.array(sparse.values)
         return self._sparse_of(values, tuple(sparse.dims), sparse.values.data_type, name)
 
     def _sparse_of(

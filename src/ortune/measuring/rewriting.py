@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import rewrites
+from ortune import files, rewrites
 from ortune.graph.model.open import open_model
 from ortune.measuring.sides import ResolvedSide, optimisation_part
 from ortune.records import FeedRef, Plan, RewriteSpec, Runtime
@@ -72,7 +71,7 @@ class CachedTool:
             scratch.rename(place)
         for path in place.iterdir():
             if path.name != _WHAT:
-                _link(path, target.parent / path.name)
+                files.link(path, target.parent / path.name)
         return (place / _WHAT).read_text(encoding="utf-8")
 
 
@@ -81,13 +80,6 @@ _WHAT = "what.txt"
 
 def _by_provider(plan: Plan) -> bool:
     return any(rewrites.find(spec.name).by_provider for spec in plan.rewrites)
-
-
-def _link(source: Path, goal: Path) -> None:
-    try:
-        os.link(source, goal)
-    except OSError:  # a file system without links
-        shutil.copyfile(source, goal)
 
 
 def usable_packages(runtime: Runtime) -> set[str]:

@@ -23,7 +23,7 @@ from ortune.graph.attributes import cast_to, has_parameters, int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import name_of
 from ortune.graph.nodes import holds, input_of, is_op, only_user, scopes_of, with_operator
-from ortune.graph.shapes.known import Dims, InferredShape, known_values
+from ortune.graph.shapes.known import Dims, InferredShape, Values, known_values
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.printable import amount
 from ortune.records import Workload
@@ -56,7 +56,7 @@ class _Pairs:
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
-        self.values: Mapping[ir.Value, InferredShape] = {}
+        self.values = Values()
         self.merged: list[tuple[str, str]] = []  # name and operator of the second node of each pair
         self.reasons: dict[str, None] = {}
 
@@ -76,10 +76,6 @@ class _Pairs:
                     if node.graph is scope and is_op(node, *_FINDERS) and not has_parameters(node):
                         _FINDERS[node.op_type](self, node)
 
-    def inferred(self, value: ir.Value | None) -> InferredShape:
-        """Return the inferred type and sizes of a value."""
-        return self.values.get(value, InferredShape()) if value is not None else InferredShape()
-
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
         """Replace all outputs of a node, or no outputs if a graph output's name cannot be taken over."""
         for old, new in pairs:
@@ -96,8 +92,8 @@ class _Pairs:
         if first is None or first.inputs[0] is None:
             return
         one, other = (
-            _perm(first, self.inferred(first.outputs[0])),
-            _perm(node, self.inferred(first.outputs[0])),
+            _perm(first, self.values.inferred(first.outputs[0])),
+            _perm(node, self.values.inferred(first.outputs[0])),
         )
         if one is None or other is None or len(one) != len(other):
             return
@@ -120,7 +116,7 @@ class _Pairs:
         first = _before(node, "Cast")
         if first is None or first.inputs[0] is None:
             return
-        source, middle, wanted = self.inferred(first.inputs[0]).dtype, cast_to(first), cast_to(node)
+        source, middle, wanted = self.values.inferred(first.inputs[0]).dtype, cast_to(first), cast_to(node)
         if source is None or middle not in _HOLDS.get(source, ()) or wanted not in _WANTED:
             return
         if wanted == source:
@@ -146,14 +142,14 @@ class _Pairs:
         first = _before(node, "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze")
         if first is None or first.inputs[0] is None:
             return
-        rank = self.inferred((first if node.op_type == "Squeeze" else node).outputs[0]).dims
+        rank = self.values.inferred((first if node.op_type == "Squeeze" else node).outputs[0]).dims
         one, other = _axes(first, rank), _axes(node, rank)
         if one is not None and one == other:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
 
     def concats(self, node: ir.Node) -> None:
         """Merge a Concat with the Split, Slices or unshared Concats that compute its inputs."""
-        axis = _axis(node, self.inferred(node.outputs[0]))
+        axis = _axis(node, self.values.inferred(node.outputs[0]))
         if axis is None or None in node.inputs:
             return
         pieces = [value for value in node.inputs if value is not None]
@@ -180,7 +176,7 @@ class _Pairs:
         if is_op(source, "Slice"):
             count = self._cut_up(pieces, axis)
             return (values[:1], count) if count else itself
-        if not is_op(source, "Split", "Concat") or _axis(source, self.inferred(pieces[0])) != axis:
+        if not is_op(source, "Split", "Concat") or _axis(source, self.values.inferred(pieces[0])) != axis:
             return itself
         n_outputs = len(source.outputs)
         if None in source.inputs[:1] or list(source.outputs) != list(pieces[:n_outputs]):
@@ -199,7 +195,7 @@ class _Pairs:
         """
         first = pieces[0].producer()
         value = first.inputs[0] if first is not None else None
-        dims = self.inferred(value).dims
+        dims = self.values.inferred(value).dims
         size = dims[axis] if dims is not None and axis < len(dims) else None
         at, from_the_end = 0, False
         for count, piece in enumerate(pieces, 1):
@@ -225,13 +221,13 @@ class _Pairs:
         first = _before(node, "Concat")
         if first is None or len(first.inputs) != len(node.outputs) or None in first.inputs:
             return
-        joined = self.inferred(first.outputs[0])
+        joined = self.values.inferred(first.outputs[0])
         axis = _axis(node, joined)
         if axis is None or axis != _axis(first, joined):
             return
         pieces = [value for value in first.inputs if value is not None]
-        before = [dims[axis] if (dims := self.inferred(v).dims) else None for v in pieces]
-        after = [dims[axis] if (dims := self.inferred(v).dims) else None for v in node.outputs]
+        before = [dims[axis] if (dims := self.values.inferred(v).dims) else None for v in pieces]
+        after = [dims[axis] if (dims := self.values.inferred(v).dims) else None for v in node.outputs]
         if None not in before and before == after:
             self.replace(node, list(zip(list(node.outputs), pieces, strict=True)))
 

@@ -24,7 +24,7 @@ from ortune.graph.attributes import has_parameters, int_of, ints_of, is_paramete
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of, is_op, scopes_of
-from ortune.graph.shapes.known import InferredShape, known_values
+from ortune.graph.shapes.known import Values, known_values
 from ortune.printable import amount
 from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
@@ -37,23 +37,19 @@ _TRAINING_IS_INPUT = 12  # first opset in which the training mode of Dropout is 
 class _Look:
     """Inferred types and sizes, by which a node is recognized as a no-op."""
 
-    def __init__(self, values: Mapping[ir.Value, InferredShape], opset: int) -> None:
+    def __init__(self, values: Values, opset: int) -> None:
         self.values, self.opset = values, opset
-
-    def inferred(self, value: ir.Value | None) -> InferredShape:
-        """Return the inferred type and sizes of a value."""
-        return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def same_sizes(self, node: ir.Node) -> bool:
         """Return whether a node's first input and output certainly have the same sizes, as numbers or symbols."""
-        before, after = self.inferred(node.inputs[0]).dims, self.inferred(node.outputs[0]).dims
+        before, after = self.values.inferred(node.inputs[0]).dims, self.values.inferred(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
         return all(a is not None and a == b for a, b in zip(before, after, strict=True))
 
     def reshapes_to_itself(self, node: ir.Node) -> bool:
         """Return whether a Reshape keeps every size: by equal numbers, zeros, or one -1."""
-        before = self.inferred(node.inputs[0]).dims
+        before = self.values.inferred(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
         if before is None or sizes is None or zeros:
@@ -76,14 +72,14 @@ def _dropout(node: ir.Node, look: _Look) -> bool:
 
 
 def _cast(node: ir.Node, look: _Look) -> bool:
-    return look.inferred(node.inputs[0]).dtype == int_of(node, "to", 0)
+    return look.values.inferred(node.inputs[0]).dtype == int_of(node, "to", 0)
 
 
 def _transpose(node: ir.Node, look: _Look) -> bool:
     perm = ints_of(node, "perm")
     if perm is not None:
         return perm == list(range(len(perm)))
-    dims = look.inferred(node.inputs[0]).dims
+    dims = look.values.inferred(node.inputs[0]).dims
     return dims is not None and len(dims) < 2
 
 
@@ -91,7 +87,7 @@ def _other_input(node: ir.Node, look: _Look, number: float, places: tuple[int, .
     """Return the other input of a node with the constant `number` at one of the positions `places`; None for others."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
-        dims = look.inferred(x).dims
+        dims = look.values.inferred(x).dims
         if x is None or numbers is None or dims is None or numbers.size != 1 or numbers.ndim > len(dims):
             continue
         if numbers.dtype.kind in "fiu" and numbers.reshape(-1)[0] == number:
@@ -121,7 +117,7 @@ def _slice(node: ir.Node, look: _Look) -> bool:
 
 
 def _expand(node: ir.Node, look: _Look) -> bool:
-    sizes, dims = constant((*node.inputs, None)[1]), look.inferred(node.inputs[0]).dims
+    sizes, dims = constant((*node.inputs, None)[1]), look.values.inferred(node.inputs[0]).dims
     if sizes is None or dims is None or sizes.size > len(dims):
         return False
     asked = [int(size) for size in sizes.reshape(-1)]

@@ -114,6 +114,14 @@ def control_words(controls: Sequence[Control]) -> list[str]:
     return parts
 
 
+def noise_words(controls: Sequence[Control], n_dropped: int) -> str:
+    """Return the results of the controls and the number of dropped blocks, as one sentence."""
+    parts = control_words(controls)
+    if n_dropped:
+        parts.append("one block dropped" if n_dropped == 1 else f"{n_dropped} blocks dropped")
+    return "; ".join(parts)
+
+
 def guard(item: Guard, allowed: Collection[str] = ()) -> str:
     """Format a guard with its interval and state: "p95 -3.1 % (-5.0 % to -1.2 %) no worse".
 

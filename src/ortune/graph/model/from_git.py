@@ -11,7 +11,6 @@ import mmap
 import os
 import re
 import shlex
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -86,15 +85,8 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
         head = f.read(1024)
     if head.startswith(LFS_HEAD):
         out.unlink()
-        _link(_lfs_object(top, head, where), out)
-
-
-def _link(stored: Path, out: Path) -> None:
-    """Create a hard link or a copy. ONNX Runtime rejects symbolic links to weights in other folders."""
-    try:
-        os.link(stored, out)
-    except OSError:  # another file system
-        shutil.copyfile(stored, out)
+        # ONNX Runtime rejects symbolic links to weights in other folders.
+        files.link(_lfs_object(top, head, where), out)
 
 
 def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx import helper, numpy_helper
+from onnx import helper
 from onnx_ir.serde import SerdeError
 
 from ortune.errors import ModelError
@@ -223,17 +223,12 @@ class _Translation:
         entry.key, entry.value = "location", key
 
     def _densified(self, sparse: onnx.SparseTensorProto) -> ir.TensorProtocol:
-        values, indices = self._read(sparse.values), self._read(sparse.indices).astype(np.int64)
+        values, indices = self._files.array(sparse.values), self._files.array(sparse.indices).astype(np.int64)
         dense = np.zeros(tuple(sparse.dims), values.dtype)
         # ONNX allows flat indices of shape [NNZ], and one row of coordinates per number, of shape [NNZ, rank].
         places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dense.shape)
         dense.reshape(-1)[places] = values
         return ir.tensor(dense, dtype=ir.DataType(sparse.values.data_type), name=sparse.values.name)
-
-    def _read(self, tensor: onnx.TensorProto) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            return self._files.tensor(tensor).numpy()
-        return numpy_helper.to_array(tensor)
 
 
 def _has_map(kind: onnx.TypeProto) -> bool:

@@ -183,6 +183,16 @@ class WeightFiles:
         self.own = WeightFile(path)
         self._files: dict[str, WeightFile] = {OWN_FILE: self.own}
 
+    def array(self, proto: onnx.TensorProto) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        """Return the values of a tensor, which are in the message or in a file.
+
+        Raises:
+            ModelError: As for ``tensor``.
+        """
+        if proto.data_location == onnx.TensorProto.EXTERNAL:
+            return self.tensor(proto).numpy()
+        return numpy_helper.to_array(proto)
+
     def tensor(self, proto: onnx.TensorProto) -> FileTensor:
         """Return the tensor of an external TensorProto, after checking that it is complete.
 

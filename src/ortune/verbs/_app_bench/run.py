@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -34,6 +35,8 @@ LEAST_NS = 100_000_000
 """Minimum duration of the played part, whatever the budget has left."""
 LONGER = 1.3
 """Factor by which the played part is extended, repeatedly, until it contains enough calls."""
+
+T = TypeVar("T")
 
 
 def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppBenchResult]:
@@ -128,7 +131,7 @@ class _Run:
         return opened.document(result, status="interrupted" if stopped else "ok", verdict=result.verdict)
 
 
-def required(trial: PlayTrial | TrialError, where: str) -> PlayTrial:
+def required(trial: T | TrialError, where: str) -> T:
     """Return `trial` if it succeeded.
 
     Raises:

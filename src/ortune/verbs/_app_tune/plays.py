@@ -9,12 +9,12 @@ from typing import cast
 
 import numpy as np
 
-from ortune.errors import MeasurementError
 from ortune.inputs.played import ReplayPart
 from ortune.measuring.application import Application, Variant
 from ortune.measuring.opening import Experiment
 from ortune.measuring.replay import PLAYED
 from ortune.records import AppPlay, AppPlayed, TrialError
+from ortune.verbs._app_bench.run import required
 from ortune.verbs._app_tune.part import long_enough
 
 PILOT_NS = 1_000_000_000
@@ -121,11 +121,7 @@ class Plays:
         Raises:
             MeasurementError: The play failed.
         """
-        if isinstance(play, TrialError):
-            raise MeasurementError(
-                f"the recorded calls cannot be played: {play.what}", where=str(self.where), code=play.reason
-            )
-        return play
+        return required(play, str(self.where))
 
     def mark(self) -> None:
         """Count and journal the end of a block, so that a resumed session repeats only an interrupted block."""

@@ -17,7 +17,7 @@ from ortune.show import (
     transfer_words,
 )
 from ortune.show.answer_commands import compare_line, lines, only_given, report_line, why_line
-from ortune.show.checks import GUARD_NAMES, checks, control_words, guard_state
+from ortune.show.checks import GUARD_NAMES, checks, guard_state, noise_words
 from ortune.show.document import (
     Annotation,
     Code,
@@ -61,15 +61,6 @@ def machine(side: str, name: str, host: Host) -> str:
     return f"{side} on {name or 'this machine'} ({visible(host.cpu)}, {cpus})"
 
 
-def noise(result: CompareResult) -> str:
-    """Return the results of the controls and the number of dropped blocks, as one sentence."""
-    parts = control_words(result.controls)
-    dropped = result.comparison.n_dropped if result.comparison else 0
-    if dropped:
-        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
-    return "; ".join(parts)
-
-
 def details(result: CompareResult) -> list[tuple[str, str]]:
     """Return (label, text) rows that support the headline: settings, guards, noise, findings, notes, failures."""
     candidates = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
@@ -81,7 +72,9 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
     if result.comparison:
         rows.append(("statistic", result.comparison.statistic))
         rows.append(("guards", ", ".join(guard(g) for g in result.comparison.guards)))
-        rows.append(("noise", noise(result)))
+        rows.append(
+            ("noise", noise_words(result.controls, result.comparison.n_dropped if result.comparison else 0))
+        )
     rows += finding_words.rows(result.findings)
     for name, _, side in [("A: ", (), result.base), *(candidates or [(f"{result.name}: ", (), result.new)])]:
         rows += [("placement", f"{name}{text}") for text in placed(side.placement)]

@@ -9,7 +9,7 @@ from ortune.durations import as_option, in_words
 from ortune.printable import amount, amounts
 from ortune.records import Comparison, PlanStatus, SettingWorth, TradeRow, UntestedTarget, assignment
 from ortune.show import finding_words
-from ortune.show.checks import control_words, guard
+from ortune.show.checks import guard, noise_words
 from ortune.show.document import Column
 from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
@@ -109,7 +109,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
         rows.append(("guards", "; ".join(guard(g, result.allowed) for g in compared.guards)))
     if result.alone is not None:
         rows.append(("alone", alone(result.alone)))
-    rows.append(("noise", noise(result)))
+    rows.append(("noise", noise_words(result.controls, sum(bool(p.dropped) for p in result.points))))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
     causes = fixed_findings(result)
@@ -146,15 +146,6 @@ def alone(comparison: Comparison) -> str:
     """Return text on the last check, in which the winner's change was measured with one process at a time."""
     interval = span(comparison.ratio_low, comparison.ratio_high)
     return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
-
-
-def noise(result: TuneResult) -> str:
-    """Return the results of the controls and the number of dropped blocks, as one sentence."""
-    parts = control_words(result.controls)
-    dropped = sum(bool(p.dropped) for p in result.points)
-    if dropped:
-        parts.append("one block dropped" if dropped == 1 else f"{dropped} blocks dropped")
-    return "; ".join(parts)
 
 
 def trade_rows(result: TuneResult) -> list[tuple[str, ...]]:
