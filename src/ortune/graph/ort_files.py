@@ -64,7 +64,7 @@ def saved_at(model: ir.Model) -> str:
 
 def inspect(model: OpenModel) -> OrtFile | None:
     """Return the facts about a file in ORT format; None for other formats."""
-    if model.facts.format != "ort":
+    if not model.in_ort_format:
         return None
     version, saved = str(model.ir.meta[VERSION]), dict(model.ir.meta[SAVED])
     own = Counter(f"{n.domain}.{n.op_type}" for n in nodes(model.ir) if n.domain.startswith(CONTRIB))

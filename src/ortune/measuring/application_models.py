@@ -86,7 +86,7 @@ def providers_for(application: Application, index: int, usable: Sequence[str]) -
 def proposed(application: Application, index: int) -> list[tuple[RewriteSpec, ...]]:
     """Return sets of rewrites to try: all exact rewrites, fixed dimensions if all calls have one shape, and both."""
     base = application.bases[index]
-    if not base.side.model.ir.graph or base.side.model.facts.format == "ort":
+    if not base.side.model.ir.graph or base.side.model.in_ort_format:
         return []
     found = rewrites.proposals(base.side.model.ir, (FIXED,), workload=base.work, objective="latency")
     specs = [spec for spec, _ in found if not rewrites.find(spec.name).hardware_bound]

@@ -50,8 +50,6 @@ JUDGEMENT = 4
 """Version of the judgement of outputs; increase it with every change, so that stored judgements are not reused."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
 """Size of the smallest output below which inputs are moved several times, and the maximum number of times."""
-MOST_BYTES = 1 << 30
-"""Maximum bytes of a model with moved weights, since it is written to disk again."""
 
 
 class OutputsByLevel:
@@ -331,9 +329,7 @@ class OutputsByLevel:
 
     def _nudged(self, step: float) -> Path | None:
         """Write the model with small weights moved by one step; return None if none moves or it is too large."""
-        info = self._side.model.info
-        plain = self._side.runs == self._side.model.path and info.format != "ort"
-        if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
+        if not self._side.can_be_edited:
             return None
         graph = rounding.nudged(self._side.model.ir, self._work.seed, step)
         if graph is None:

@@ -120,7 +120,7 @@ def evaluated(
 ) -> ExactOutputs:
     """Return the evaluation in float64 of the model that a side runs."""
     model = side.opened()
-    if model.info.format == "ort":
+    if model.in_ort_format:
         return ExactOutputs(why="format")
     return baseline.check.evaluations.evaluate(model.ir, model.info.sha256, refs, limit_s)
 

@@ -21,9 +21,6 @@ from ortune.outputs.files import tensors
 from ortune.outputs.labels import Scores
 from ortune.records import FeedRef, Measured, Workload
 
-MOST_BYTES = 1 << 30
-"""Maximum size in bytes of a model that is written again with other outputs."""
-
 
 class ScoreReader:
     """Reads the scores of labels and sorted rows, and how much one rounding step in the inputs changes them.
@@ -67,9 +64,7 @@ class ScoreReader:
         return read
 
     def _run(self, comparisons: Mapping[str, OutputComparison], refs: tuple[FeedRef, ...]) -> Path | None:
-        info = self._side.model.info
-        plain = self._side.runs == self._side.model.path and self._side.has_levels and info.format != "ort"
-        if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
+        if not (self._side.can_be_edited and self._side.has_levels):
             return None
         folder = self._folder / str(len(self._read))
         folder.mkdir(parents=True)

@@ -32,6 +32,8 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
 USUAL_LIMITS = Limits()
+MOST_EDITED_BYTES = 1 << 30
+"""Maximum size in bytes of a model of which changed copies are written to disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,12 @@ class ResolvedSide:
     def has_levels(self) -> bool:
         """Whether ONNX Runtime for Python runs the side, so that optimisation levels and a profiler are available."""
         return self.onnx is None and not self.plan.is_web
+
+    @property
+    def can_be_edited(self) -> bool:
+        """Whether a changed copy of the model can be written and run: not of a large, rewritten or optimised model."""
+        plain = self.runs == self.model.path and not self.model.in_ort_format
+        return plain and self.model.size_bytes <= MOST_EDITED_BYTES
 
     def opened(self) -> OpenModel:
         """Return the model that runs, opened: the side's model, or the rewritten model."""

@@ -122,7 +122,7 @@ def rewritten_graph(source: OpenModel, specs: Sequence[RewriteSpec], folder: Pat
 
 
 def _require_rewritable(source: OpenModel) -> None:
-    if source.facts.format == "ort":
+    if source.in_ort_format:
         raise ModelError(
             "The model is in ORT format, which cannot be rewritten.",
             where=str(source.path),

@@ -107,7 +107,7 @@ def require_convertible(source: OpenModel) -> None:
     Raises:
         ModelError: The model is in ORT format, or too large for it.
     """
-    if source.facts.format == "ort":
+    if source.in_ort_format:
         raise ModelError(
             "The model is in ORT format already, and its graph cannot be changed.",
             where=str(source.path),

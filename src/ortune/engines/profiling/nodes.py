@@ -99,7 +99,7 @@ def find_origins(
         graph: File of the graph that ran, if the profiled process saved it; None to create the graph.
     """
     try:
-        if side.model.info.format == "ort":
+        if side.model.in_ort_format:
             # The file contains the optimised graph, and the original model is unknown.
             return _node_origins(side.model.ir, side.model.ir, work, trace)
         ran = open_model(graph).ir if graph is not None else optimised(side, work.custom_ops, scratch)
@@ -115,8 +115,7 @@ def find_origins(
 
 def counterparts_of(a: ResolvedSide, b: ResolvedSide) -> dict[str, str] | None:
     """Return a mapping of B's node names to A's; None if the models are identical, or one is in ORT format."""
-    both = a.model.info, b.model.info
-    if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
+    if a.model.sha256 == b.model.sha256 or a.model.in_ort_format or b.model.in_ort_format:
         return None
     return counterparts(a.model.ir, b.model.ir)
 

@@ -68,6 +68,11 @@ class OpenModel:
         return msgspec.structs.replace(self.facts, sha256=self.sha256)
 
     @property
+    def in_ort_format(self) -> bool:
+        """Whether the file is in ORT format, so that its graph is already optimised and cannot be rewritten."""
+        return self.facts.format == "ort"
+
+    @property
     def size_bytes(self) -> int:
         """Size of the model file and of its external data, in bytes."""
         return self.facts.size_bytes + self.facts.external_bytes

@@ -32,7 +32,7 @@ _OLDER_IN_ORT = frozenset({"LayerNormalization"})
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding for each reason that nodes are invalid in their opset."""
-    if facts.model is None or facts.model.facts.format == "ort":
+    if facts.model is None or facts.model.in_ort_format:
         return
     model = facts.model.ir
     by_reason: dict[tuple[str, str], list[ir.Node]] = {}

@@ -52,6 +52,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(convolutions)}",
             where=tuple(map(name_of, convolutions)),
             fix=supported_file_fix(facts)
-            if facts.model.facts.format == "ort"
+            if facts.model.in_ort_format
             else "ship the original .onnx, or optimise it no further than level extended",
         )

@@ -28,7 +28,7 @@ CODE = "WEB003"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if the model is in ORT format and WebGPU runs it."""
-    if facts.model is None or facts.target not in GPU or facts.model.facts.format != "ort":
+    if facts.model is None or facts.target not in GPU or not facts.model.in_ort_format:
         return
     fused = [node for node in nodes(facts.model.ir) if is_fused(node, FUSED_CONV)]
     if fused:

@@ -268,7 +268,7 @@ def _wrong_default(run: Tuning) -> Figures | None:
 
 def _rewritable(run: Tuning) -> list[Finding]:
     """Return the findings that a rewrite of the model fixes, with the measured effect of the rewrite."""
-    if run.side.model.info.format == "ort":
+    if run.side.model.in_ort_format:
         return []
     pace = run.answer_pace()
     facts = rules.Facts(

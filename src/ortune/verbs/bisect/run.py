@@ -61,7 +61,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
         a = opened.resolve(options.side("a"))
         b = opened.resolve(options.side("b"), base_model=a.model)
         for side in (a, b):
-            if side.model.facts.format == "ort":
+            if side.model.in_ort_format:
                 raise ModelError(
                     "Outputs cannot be added to a model in ORT format.",
                     where=str(side.model.path),

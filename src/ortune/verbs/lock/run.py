@@ -135,7 +135,7 @@ def _side(
             where=f"--runtime {side.runtime.python}",
             do="lock with a runtime of this machine",
         )
-    if side.model.facts.format == "ort":
+    if side.model.in_ort_format:
         raise ModelError(
             "A model in ORT format is already optimised, so there is nothing to lock.",
             where=str(side.model.path),

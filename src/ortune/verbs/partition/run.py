@@ -107,7 +107,7 @@ class _Models:
         )
         self._case = work.cases[0]
         fixing = rewrites.find("fixed-dimensions").proposes(side.model.ir, work)
-        finished = side.model.facts.format == "ort"  # a graph in ORT format is already optimised
+        finished = side.model.in_ort_format  # a graph in ORT format is already optimised
         self.plain = side.model.ir if finished else self._at_basic(side.model, ())
         self.fixed: ir.Model | None = None
         self.notes: list[str] = []

@@ -21,7 +21,7 @@ def with_distinct_names(side: ResolvedSide, folder: Path) -> ResolvedSide:
         folder: Folder for the copy.
     """
     model = side.opened()
-    if model.facts.format == "ort" or model.size_bytes > MOST_BYTES:
+    if model.in_ort_format or model.size_bytes > MOST_BYTES:
         return side
     copy = with_names(model.ir)
     if copy is None:

@@ -52,7 +52,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
         # The base is the unchanged model, without the rewrites of the plan.
         plain = msgspec.structs.replace(side.plan, rewrites=())
         side = replace(side, runs=side.model.path, plan=plain)
-        if side.model.facts.format == "ort":
+        if side.model.in_ort_format:
             raise ModelError(
                 "The model is in ORT format, which cannot be rewritten.",
                 where=str(side.model.path),

@@ -60,7 +60,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
         plain = msgspec.structs.replace(side.plan, rewrites=())
         side = replace(side, runs=side.model.path, plan=plain)
-        if side.model.facts.format == "ort":
+        if side.model.in_ort_format:
             raise ModelError(
                 "The model is in ORT format, which is specific to one kind of machine.",
                 where=str(side.model.path),

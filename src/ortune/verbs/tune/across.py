@@ -195,7 +195,7 @@ def _rewritten(
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Return plans with rewrites that apply only to this target, and notes on rewrites unsupported by its GPU."""
     model, name = baseline.side.model, targets.target_of(on).name
-    if model.info.format == "ort":
+    if model.in_ort_format:
         return [], ()
     features = gpu_features(ran)
     plans = []
@@ -214,7 +214,7 @@ def one_border_plans(
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Return plans that keep one end of the graph on the CPU, if a run had CPU nodes between the provider's nodes."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
-    if model.info.format == "ort" or on.is_web:
+    if model.in_ort_format or on.is_web:
         return [], ()
     return hybrids(model.ir.graph, ran.done.placement, on, version)
 

@@ -106,7 +106,7 @@ def _proposed(
     objective = _objective(run)
     row = _row(run, everywhere, target, objective, pace)
     run.record_other_work()
-    rewritable = model.info.format != "ort"
+    rewritable = not model.in_ort_format
     # Stored, because the time left decides the rewrites: a resumed session proposes the same.
     rewritten = run.replay.once(
         "rewritten",
@@ -211,7 +211,7 @@ def _row(
     model, work = run.side.model, run.baseline.work
 
     def decide() -> tuple[RewriteSpec, ...]:
-        if model.info.format == "ort":
+        if model.in_ort_format:
             return ()
         row = rewrites.pipeline(
             model.ir, workload=work, objective=objective, target=target, begins=pace.begins

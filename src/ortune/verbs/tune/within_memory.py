@@ -82,7 +82,7 @@ def rewritten(run: Tuning, allow: Sequence[str], pace: Pace) -> list[Plan]:
     """
     baseline = run.baseline
     model, work = baseline.side.model, baseline.work
-    if model.info.format == "ort" or baseline.side.plan.provider_names != (CPU.name,):
+    if model.in_ort_format or baseline.side.plan.provider_names != (CPU.name,):
         return []
     row = rewrites.pipeline(model.ir, workload=work, objective="memory", begins=pace.begins)
     proposed = rewrites.proposals(

@@ -44,7 +44,7 @@ def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
         run: The tuning, after ``step_down``.
         share: Fraction of the time before the race for finding the one rewrite that is needed among several.
     """
-    if run.baseline.check.wrong_plan is None or run.side.plan.is_web or run.side.model.info.format == "ort":
+    if run.baseline.check.wrong_plan is None or run.side.plan.is_web or run.side.model.in_ort_format:
         return ()
     return run.replay.once("mending", tuple[RewriteSpec, ...], lambda: _mending(run, share))
 
