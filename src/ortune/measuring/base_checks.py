@@ -17,7 +17,7 @@ from ortune.measuring import feed_kinds, row_check
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import ResolvedSide
-from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan, RowCheck, messages
+from ortune.records import CaseTimes, Finding, Measured, Plan, RowCheck, messages
 from ortune.rules import rule_of
 from ortune.rules.graph import rows_combined
 from ortune.rules.measurement import (
@@ -68,7 +68,7 @@ def compare_with_cpu(measuring: Measuring, base: Arm, first: Measured) -> None:
         return
     run_natively(measuring)
     native, difference = measuring.pilot.native, None
-    ours = first if Path(first.outputs_path or "-").is_dir() else _answered(measuring, base)
+    ours = first if Path(first.outputs_path or "-").is_dir() else measuring.executor.untimed(base)
     if isinstance(ours, Measured):
         _alert_non_finite(measuring, Path(ours.outputs_path))
     if isinstance(native, Measured) and isinstance(ours, Measured) and not measuring.comparer.moments:
@@ -92,13 +92,9 @@ def run_natively(measuring: Measuring) -> None:
     """Run the base on the CPU outside of the browser before any page; its outputs limit the size of a page's reply."""
     pilot = measuring.pilot
     if pilot.native is None and measuring.side.plan.is_web:
-        pilot.native = _answered(measuring, measuring.arm("native", plan=Plan()))
+        pilot.native = measuring.executor.untimed(measuring.arm("native", plan=Plan()))
         if isinstance(pilot.native, Measured):
             measuring.executor.reference = Path(pilot.native.outputs_path)
-
-
-def _answered(measuring: Measuring, arm: Arm) -> Outcome:
-    return measuring.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
 
 
 def time_input_kinds(measuring: Measuring, base: Arm, most_ns: float = math.inf) -> None:

@@ -166,6 +166,10 @@ class Executor:
         assert outcomes is not None
         return outcomes[0]
 
+    def untimed(self, arm: Arm) -> Outcome:
+        """Run an arm once only for its outputs, which are kept; this is not a trial of the session, nor replayed."""
+        return self.trial(arm, runs=0, keep_outputs=True, fresh=True)
+
     def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome | None]]:
         """Run each arm with and without ONNX Runtime's profiler, in turn; return (profiled, plain) pairs of outcomes.
 

@@ -345,7 +345,7 @@ class OutputsByLevel:
         arm = Arm(
             name=f"level-{level}", plan=plan, model=model, runtime=self._side.runtime_of(plan), feeds=refs
         )
-        outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        outcome = self._executor.untimed(arm)
         if isinstance(outcome, Failed) and outcome.reason == "disk-full":
             # A full disk is no property of the level; treating it as a failed level would select others.
             raise_if_unrunnable(outcome, arm)

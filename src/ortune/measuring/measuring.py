@@ -391,5 +391,5 @@ class Measuring:
         """Return the trial with its outputs, run again if an interrupted session lost them."""
         if Path(trial.outputs_path).is_dir():
             return trial
-        again = self.require_measured(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))
+        again = self.require_measured(arm, self.executor.untimed(arm))
         return msgspec.structs.replace(trial, outputs_path=again.outputs_path)

@@ -190,7 +190,7 @@ def _answers(
                 feed_files.write_feeds(place, dict(feeds))
                 refs.append(FeedRef(name=name, path=str(place)))
         rows = replace(arm, name=f"rows-{arm.name}", feeds=tuple(refs))
-        outcome = measuring.executor.trial(rows, runs=0, keep_outputs=True, fresh=True)
+        outcome = measuring.executor.untimed(rows)
         if isinstance(outcome, Measured):
             answered += [(question, Path(outcome.outputs_path)) for question in asked]
             if number == 0:

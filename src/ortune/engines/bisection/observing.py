@@ -113,7 +113,7 @@ class ValueObserver:
         path = folder / "looked-at.onnx"
         save_model(_tapped(running.graph, names), path)
         arm = Arm(name="look", plan=running.plan, model=path, runtime=running.runtime, feeds=(running.feed,))
-        outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        outcome = self._executor.untimed(arm)
         for file in (path, folder / f"{path.name}.data"):
             file.unlink(missing_ok=True)
         if not isinstance(outcome, Measured):

@@ -106,7 +106,7 @@ class QuantizedOutputs:
         pilot = baseline.pilot
         each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)
         with baseline.limits.extended_to(pilot.start_ns + n_inputs * each_ns):
-            return baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            return baseline.executor.untimed(arm)
 
     def _emulated(
         self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float

@@ -92,14 +92,12 @@ class _Run:
         outputs = pairing.pair_outputs(ours, theirs)
         base = baseline.arm(BASE)
         new = baseline.arm(NEW, side=self.b, refs=refs_b)
-        first = baseline.require_measured(
-            base, baseline.executor.trial(base, runs=0, keep_outputs=True, fresh=True)
-        )
-        outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
+        first = baseline.require_measured(base, baseline.executor.untimed(base))
+        outcome = baseline.executor.untimed(new)
         given = new
         self.b, new = at_level_that_runs(baseline, self.b, new, outcome, "B", UNLIMITED)
         if new is not given:
-            outcome = baseline.executor.trial(new, runs=0, keep_outputs=True, fresh=True)
+            outcome = baseline.executor.untimed(new)
         trial = baseline.require_measured(new, outcome)
         for case in baseline.work.cases:
             pairing.rename_outputs(Path(trial.outputs_path) / case.name, outputs)
@@ -171,7 +169,7 @@ class _Run:
         for name, side, refs in (("a", self.a, baseline.refs), ("b", self.b, refs_b)):
             plan = msgspec.structs.replace(side.plan, settings={**side.plan.settings, PRECISION.name: True})
             arm = baseline.arm(f"exact-{name}", side=replace(side, plan=plan), refs=refs)
-            trial = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+            trial = baseline.executor.untimed(arm)
             if not isinstance(trial, Measured):
                 return None
             folders.append(Path(trial.outputs_path))
@@ -196,7 +194,7 @@ class _Run:
             return wrong, "float64"
         a, b = a / place, b / place
         arm = self.baseline.arm("off", plan=side.plan_off, refs=(side.feed,))
-        off = self.baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+        off = self.baseline.executor.untimed(arm)
         if not isinstance(off, Measured):
             return "", ""
         wrong = wrong_side(a, b, float_outputs(Path(off.outputs_path) / side.feed.name))

@@ -42,7 +42,7 @@ def _place(baseline: Measuring, name: str, until_s: float, *, races: bool) -> Br
         return BrowserPlace(target=name, state="not-tried")
     arm = baseline.arm(name, plan=Plan(providers=target.providers))
     baseline.limits.set(left_s)
-    outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
+    outcome = baseline.executor.untimed(arm)
     if isinstance(outcome, Failed) and outcome.reason == "timeout":
         return BrowserPlace(target=name, state="not-tried", why=f"no result in {in_words(left_s)}")
     if isinstance(outcome, Failed):

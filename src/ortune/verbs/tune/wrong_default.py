@@ -73,9 +73,7 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
         raise
     except OrtuneError:  # then it mends nothing
         return False
-    outcome = baseline.executor.trial(
-        baseline.arm("mended", plan=plan, model=model), runs=0, keep_outputs=True, fresh=True
-    )
+    outcome = baseline.executor.untimed(baseline.arm("mended", plan=plan, model=model))
     return (
         isinstance(outcome, Measured)
         and output_check.from_own(baseline, outcome, baseline.options.tolerance, specs).ok
