@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -300,32 +301,36 @@ class Tuning:
 
     def race(self, cpus: int) -> None:
         """Screen plans, combine those that help, try values near the leader's, and drop settings without a gain."""
-        began, search, race = self.now_ns, self.search, self.search.race
-        self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
-        if search.winner is None and self.waiting and not self.watch.stop():
-            # Nothing will be confirmed, so the time reserved for that is used for further plans and blocks.
-            least = trial_counts.least_confirm_trials(race.references)
-            race.kept_ns = min(race.kept_ns, least * self.baseline.pilot.trial_ns)
+        search, race = self.search, self.search.race
+        with self._counted_as_race():
             self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
-        if race.with_current and self.search.required == self.side.plan:
-            search.consider_default()
-        if search.winner is None and any(e.status == "not-tried" and e.ratios for e in race.entries.values()):
-            # The plan has fewer blocks than a ranking needs, which is reported with a sufficient budget.
-            self.exploring, self.enough_s = True, self.budget_for_s(1, self.plan_runs.typical_ns)
-        self.spent["race"] += self.now_ns - began
-        self.stopped = self.watch.stop()
+            if search.winner is None and self.waiting and not self.watch.stop():
+                # Nothing will be confirmed, so the time reserved for that is used for further plans and blocks.
+                least = trial_counts.least_confirm_trials(race.references)
+                race.kept_ns = min(race.kept_ns, least * self.baseline.pilot.trial_ns)
+                self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
+            if race.with_current and self.search.required == self.side.plan:
+                search.consider_default()
+            unranked = any(e.status == "not-tried" and e.ratios for e in race.entries.values())
+            if search.winner is None and unranked:
+                # The plan has fewer blocks than a ranking needs, which is reported with a sufficient budget.
+                self.exploring, self.enough_s = True, self.budget_for_s(1, self.plan_runs.typical_ns)
 
     def rank(self, n_blocks: int) -> None:
         """Run ``n_blocks`` blocks of all plans, so that all can be ranked and not only the fastest."""
-        began = self.now_ns
-        self.run_stage(self.search.rank(n_blocks), self._raced)
-        self.spent["race"] += self.now_ns - began
-        self.stopped = self.watch.stop()
+        with self._counted_as_race():
+            self.run_stage(self.search.rank(n_blocks), self._raced)
 
     def explore(self) -> None:
         """Run as many blocks as fit in the time, mostly of the leading plans; without controls no gain is claimed."""
+        with self._counted_as_race():
+            self.run_stage(self.search.screen(self.waiting, followed=False), self._raced)
+
+    @contextmanager
+    def _counted_as_race(self) -> Iterator[None]:
+        """Add the time of a ``with`` block to that of the race, and record whether the user stopped it."""
         began = self.now_ns
-        self.run_stage(self.search.screen(self.waiting, followed=False), self._raced)
+        yield
         self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
