@@ -8,7 +8,9 @@ import hashlib
 import http.server
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import onnx
@@ -129,15 +131,26 @@ await fetch("/over", { method: "POST", body: "1" });
 </script>"""
 
 
-@pytest.fixture(scope="module")
-def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[DiagnoseResult]]:
+def ort_web() -> Path:
     if CHROMIUM is None:
         pytest.skip("NOT TESTED HERE: there is no Chromium")
+    return web_modules() / "onnxruntime-web" / "dist"
+
+
+@contextmanager
+def served(folder: Path, page: str, headers: dict[str, str] = HEADERS, **more: Any) -> Iterator[Site]:
+    """A page with onnxruntime-web and a small network, to which ``more`` files and types are added."""
+    if not (folder / "m.onnx").exists():
+        web_net(folder / "m.onnx")
+    files = {"/ort/": ort_web(), "/m/": folder, "/": page, **more.pop("files", {})}
+    with serving(Site(files=files, headers=headers, **more)) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ortune.Answer[DiagnoseResult]]:
     folder = tmp_path_factory.mktemp("page")
-    web_net(folder / "m.onnx")
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    files: dict[str, Path | str] = {"/ort/": dist, "/m/": folder, "/": PAGE, "/worker.js": WORKER}
-    with serving(Site(files=files, headers={})) as site:
+    with served(folder, PAGE, {}, files={"/worker.js": WORKER}) as site:
         yield watched(site, folder / "store")
 
 
@@ -163,11 +176,7 @@ AT_ONCE = PAGE.replace("await scripted;\n", "").replace(
 
 
 def test_of_builds_that_load_at_the_same_time_none_is_taken_for_the_other(tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED HERE: there is no Chromium")
-    web_net(tmp_path / "m.onnx")
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    with serving(Site(files={"/ort/": dist, "/m/": tmp_path, "/": AT_ONCE}, headers={})) as site:
+    with served(tmp_path, AT_ONCE, {}) as site:
         seen = sessions(watched(site, tmp_path / "store"))
     builds = {
         s.environment.get("wasm.numThreads", ""): s.plan.settings.get("web_build") for s in seen if s.runs.n
@@ -212,12 +221,7 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
 
 
 def test_outputs_that_stay_on_the_gpu_are_named(tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED HERE: there is no Chromium")
-    web_net(tmp_path / "m.onnx")
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": KEPT_ON_GPU}
-    with serving(Site(files=files, headers=HEADERS)) as site:
+    with served(tmp_path, KEPT_ON_GPU) as site:
         answer = watched(site, tmp_path / "store")
     leaks, clean = sessions(answer)
     if not leaks.runs.n:
@@ -238,13 +242,8 @@ def test_outputs_that_stay_on_the_gpu_are_named(tmp_path: Path) -> None:
 
 
 def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED HERE: there is no Chromium")
-    web_net(tmp_path / "m.onnx")
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    digest = base64.b64encode(hashlib.sha384((dist / "ort.wasm.min.js").read_bytes()).digest()).decode()
-    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": PROXY % digest}
-    with serving(Site(files=files, headers=HEADERS)) as site:
+    digest = base64.b64encode(hashlib.sha384((ort_web() / "ort.wasm.min.js").read_bytes()).digest()).decode()
+    with served(tmp_path, PROXY % digest) as site:
         answer = watched(site, tmp_path / "store")
     (session,) = sessions(answer)
     assert session.model.url.endswith("/m/m.onnx") and session.model.n_nodes == 4
@@ -256,16 +255,12 @@ def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) ->
 
 
 def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED HERE: there is no Chromium")
     model = onnx.load(web_net(tmp_path / "m.onnx"))
     onnx.save(
         model, tmp_path / "m.onnx", save_as_external_data=True, location="m.onnx_data", size_threshold=0
     )
     opened = open_model(tmp_path / "m.onnx")
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": BESIDE}
-    with serving(Site(files=files, headers=HEADERS)) as site:
+    with served(tmp_path, BESIDE) as site:
         answer = watched(site, tmp_path / "store")
     *whole, without, outside, gone = sessions(answer)
     assert opened.facts.external_bytes > 0
@@ -287,12 +282,7 @@ def test_weights_beside_a_model_are_read_out_of_the_page_too(tmp_path: Path) -> 
 
 def test_what_the_server_does_wrong_is_told_once(tmp_path: Path) -> None:
     """A file that is missing was not loaded; WebAssembly of a wrong type is compiled only once all of it is there."""
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED HERE: there is no Chromium")
-    web_net(tmp_path / "m.onnx")
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": SERVED_WRONG}
-    with serving(Site(files=files, headers={}, types={**TYPES, ".wasm": "text/plain"})) as site:
+    with served(tmp_path, SERVED_WRONG, {}, types={**TYPES, ".wasm": "text/plain"}) as site:
         page = watched(site, tmp_path / "store").result.page
     assert page is not None and [session.error for session in page.sessions] == [""]
     (loaded,) = page.files
@@ -325,13 +315,9 @@ def test_nothing_is_said_of_a_page_that_ended_before_it_was_asked() -> None:
 
 def test_no_more_is_held_of_models_than_is_ever_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that drops what it has passed must not run out of memory since it is watched."""
-    if CHROMIUM is None:
-        pytest.skip("NOT TESTED HERE: there is no Chromium")
     size = web_net(tmp_path / "m.onnx").stat().st_size
     monkeypatch.setattr(watched_model, "MOST_MODEL", size + size // 2)
-    dist = web_modules() / "onnxruntime-web" / "dist"
-    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": HOLDING}
-    with serving(Site(files=files, headers=HEADERS)) as site:
+    with served(tmp_path, HOLDING) as site:
         found = sessions(watched(site, tmp_path / "store"))
         assert site.answers.get_nowait() == [size, 0, size]
     assert [(s.model.size_bytes, s.model.n_nodes) for s in found] == [(size, 4)] * 3  # fetched once more

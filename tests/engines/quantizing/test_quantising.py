@@ -149,15 +149,20 @@ def test_where_outputs_are_nearly_zero_the_error_is_not_known(tmp_path: Path) ->
     assert "nearly zero" in row.why and row.within_ratio is None
 
 
+def eight_inputs(folder: Path) -> Path:
+    """A folder of .npz, as a user has them."""
+    folder.mkdir()
+    for i in range(8):
+        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
+        np.savez(folder / f"{i}.npz", x0=values)
+    return folder
+
+
 def test_quantised_models_are_tried_on_the_users_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder of .npz: six to calibrate on, two kept for the error; each row says what it is."""
-    data = tmp_path / "data"
-    data.mkdir()
-    for i in range(8):
-        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
-        np.savez(data / f"{i}.npz", x0=values)
+    data = eight_inputs(tmp_path / "data")
     usual = ("static-int8", "dynamic-int8")
     plans = [plan_of(name) for name in usual]
     with quantising(tmp_path, data) as (tuning, inputs):
@@ -189,11 +194,7 @@ def test_another_provider_is_given_the_files_and_one_of_its_own_kind(
 ) -> None:
     """OpenVINO computes chains of products right only with signed activations and one scale for each tensor."""
     monkeypatch.setattr("ortune.engines.quantizing.quantizing.NOT_SLOWER", 1e9)
-    data = tmp_path / "data"
-    data.mkdir()
-    for i in range(8):
-        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
-        np.savez(data / f"{i}.npz", x0=values)
+    data = eight_inputs(tmp_path / "data")
     base = Plan(
         providers=(ProviderSpec(name="OpenVINOExecutionProvider"),), settings={"openvino_precision": "f32"}
     )
@@ -219,11 +220,7 @@ def test_nncfs_file_is_tried_last_and_given_to_another_provider(
     apart = made_runtimes.CACHE / "apart"
     monkeypatch.setenv("XDG_CACHE_HOME", str(apart))
     made_runtimes.require(nncf.NNCF, apart)
-    data = tmp_path / "data"
-    data.mkdir()
-    for i in range(8):
-        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
-        np.savez(data / f"{i}.npz", x0=values)
+    data = eight_inputs(tmp_path / "data")
     base = Plan(
         providers=(ProviderSpec(name="OpenVINOExecutionProvider"),), settings={"openvino_precision": "f32"}
     )
