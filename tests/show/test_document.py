@@ -154,6 +154,21 @@ def test_words_of_a_table_are_whole_in_a_narrow_terminal() -> None:
     assert {*verdict.split(), "379 of 398"} <= {*page.split(), *re.findall("379 of 398", page)}
 
 
+@pytest.mark.parametrize("width", [62, 80, 90, 100, 120])
+def test_a_wrapped_table_loses_no_character(width: int) -> None:
+    heads = ("", "plan", "p50", "CPU time per run", "peak memory", "")
+    kinds = ("text", "text", "number", "number", "number", "text")
+    figures = ("21.1 ms", "6.37 ms", "76 MiB")
+    rows = [
+        ("fastest confirmed", "default", *figures, "kept"),
+        ("least CPU time", "intra_op_num_threads=1", *figures, "not confirmed, 2 search blocks"),
+    ]
+    columns = [Column(head, kind) for head, kind in zip(heads, kinds, strict=True)]
+    page = golden.printed(Document(blocks=[table(columns, rows)]), width)
+    assert max(map(len, page.splitlines())) <= width
+    assert sorted("".join(page.split())) == sorted("".join("".join(map("".join, (heads, *rows))).split()))
+
+
 def test_code_is_never_folded_and_what_supports_an_answer_is_shown_where_it_is_asked_for() -> None:
     command = "ortune tune " + "a-folder/" * 30 + "model.onnx"
     found = Document(

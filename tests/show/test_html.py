@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 import golden
@@ -100,6 +101,17 @@ def test_default_best_says_so_first(rendered: dict[str, str]) -> None:
     assert "Keep the default inconclusive: no gain confirmed among 7 configurations" in text
     assert "No change is proposed: you already run the default." in text
     assert "Block by block" not in text
+
+
+def test_a_leader_that_was_refused_is_drawn_as_its_figures_are_shown() -> None:
+    figures = golden.figures(10.89e6)
+    refused = msgspec.structs.replace(golden_tune.KINDS["not-confirmed"].result.refused, figures=figures)
+    envelope = golden_tune.default_best(refused=refused, points=golden_tune.blocks(0.99))
+    page = pages.render(envelope)
+    drawn = Page(section(page, "distributions")).text
+    facts(drawn, "leader", "10.9 ms")
+    facts(Page(page).text, "The leader against the default: 1.01x (0.99-1.03), 16 blocks")
+    assert "winner" not in drawn
 
 
 def test_current_is_what_the_verdict_is_against(rendered: dict[str, str]) -> None:

@@ -77,9 +77,10 @@ def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str
 
 def _guard(item: Guard) -> str:
     interval = f" ({span(item.ratio_low, item.ratio_high)})" if item.ratio_low is not None else ""
-    said = "may be worse than allowed" if guard_state(item) == "undecided" else "is WORSE than allowed"
-    limit = f"limit {change(item.limit_ratio)}"
-    return f"{GUARD_NAMES[item.figure]} {change(item.ratio or 1)}{interval} {said} ({limit})"
+    said, limit = f"{GUARD_NAMES[item.figure]} {change(item.ratio or 1)}{interval}", change(item.limit_ratio)
+    if guard_state(item) == "undecided":
+        return f"{said} is undecided: more than the limit of {limit} is possible"
+    return f"{said} is WORSE than allowed (limit {limit})"
 
 
 def guard_state(item: Guard) -> str:

@@ -181,18 +181,20 @@ class _Fitting:
         if self._squeezed(heads, gap, options.max_width):
             gap = 2
             words = [Text("\n").join(map(_text, self._folded(i, head))) for i, head in enumerate(heads)]
+        room = self._room(heads, gap, options.max_width)
+        bars_width = BAR + gap if block.bars else 0
+        widths = self._wrapped(words, room, options.max_width - gap * (len(heads) - 1) - bars_width)
         grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(heads))
         for i, (head, column) in enumerate(zip(words, block.columns, strict=True)):
             grid.add_column(
                 head,
                 justify="right" if column.kind == "number" else "left",
                 overflow="fold",
-                min_width=self._longest_word(i, options.max_width // 2) if column.kind == "text" else None,
+                width=widths[i] if column.kind == "text" else None,
                 no_wrap=column.kind != "text",
             )
         if block.bars:
             grid.add_column(no_wrap=True)
-        room = self._room(heads, gap, options.max_width)
         for index, row in enumerate(block.rows):
             cells = [_cell(cell, column, room) for cell, column in zip(row, block.columns, strict=True)]
             bars = [Text("█" * round(BAR * block.bars[index]), STYLES["faint"])] if block.bars else []
@@ -210,10 +212,31 @@ class _Fitting:
         cut = [shorten_list(shown(row[i].text), 0) for i in lists for row in self.block.rows]
         return max([NARROWEST, *map(cell_len, cut)])
 
-    def _longest_word(self, column: int, most: int) -> int:
-        """Return the width of a column's longest word, at most ``most``."""
+    def _wrapped(self, heads: list[Text], room: int, width: int) -> list[int]:
+        """Return the widths of the columns; texts are wrapped until the widths add up to at most ``width``.
+
+        A word is broken only if the longest words of all columns together do not fit.
+        """
+        kinds = [column.kind for column in self.block.columns]
+        widths = [
+            max([*map(cell_len, head.plain.split("\n")), self._width(i, "")]) for i, head in enumerate(heads)
+        ]
+        widths = [
+            min(w, room) if kind in ("name", "list") else w for w, kind in zip(widths, kinds, strict=True)
+        ]
+        texts = [i for i, kind in enumerate(kinds) if kind == "text"]
+        for least in (
+            [self._longest_word(i) if i in texts else 0 for i in range(len(kinds))],
+            [1] * len(kinds),
+        ):
+            while sum(widths) > width and (wide := [i for i in texts if widths[i] > least[i]]):
+                widths[max(wide, key=widths.__getitem__)] -= 1
+        return widths
+
+    def _longest_word(self, column: int) -> int:
+        """Return the width of a column's longest word."""
         words = (word for row in self.block.rows for word in shown(row[column].text).split())
-        return min(most, max(map(cell_len, words), default=0))
+        return max(map(cell_len, words), default=0)
 
     def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
         """Return whether the columns that are never wrapped leave too little width for the columns with texts."""

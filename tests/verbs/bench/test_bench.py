@@ -272,6 +272,15 @@ def test_the_own_load_is_not_called_a_busy_machine() -> None:
     assert own_threads(Workload(cases=(), sessions=2, callers=4), pool, [trial]) == 2 * 4 + 2
 
 
+def test_stolen_time_of_all_cpus_is_given_in_cpus() -> None:
+    done = TrialDone(load_ns=1, cases=(), cpu_ns=1, wall_ns=1, n_runs=1, threads=1)
+    # 300 ticks of 10 ms in 2 s, of which the runs took 1 s.
+    sensors = Sensors(steal_ticks=300, elapsed_ns=2 * 10**9)
+    assert remarks([Measured(plan="p", done=done, elapsed_ns=10**9, sensors=sensors)], 4) == [
+        "CPU steal by the hypervisor: 150 % of one CPU"
+    ]
+
+
 def test_nothing_but_failures_is_an_error(
     model: Path, tmp_path: Path, python_that_breaks: tuple[Path, Path]
 ) -> None:

@@ -122,7 +122,10 @@ def test_peaks_are_shown_with_their_date() -> None:
 def test_the_promise_names_the_machine_as_it_is() -> None:
     noise = msgspec.structs.replace(golden.diagnosed().result.noise, used_cpus=1.61, cpus=2)
     text = " ".join(shown(golden.diagnosed(noise=noise), 140).split())
-    facts(text, "2 minutes", "1.2 %", "while other programs use 1.6 of 2 CPUs")
+    facts(text, "2 minutes", "1.2 %", "while other programs use 1.6 of 2 CPUs, as now")
+    quiet = msgspec.structs.replace(noise, used_cpus=0.01)
+    text = " ".join(shown(golden.diagnosed(noise=quiet), 140).split())
+    facts(text, "1.2 %", "while other programs use almost no CPU time, as now")
 
 
 def test_what_was_not_measured_is_not_passed() -> None:

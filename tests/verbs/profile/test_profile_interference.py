@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -14,6 +16,7 @@ from ortune.show import profile_nodes
 from ortune.show.html import pages
 from ortune.show.numbers import duration
 from ortune.trace.undisturbed import as_profile, undisturbed_run
+from ortune.verbs.profile import note_words
 from ortune.verbs.profile import page as profile_page
 from ortune.verbs.profile import words as profile_words
 
@@ -50,6 +53,24 @@ def test_the_headline_is_the_run_without_interference_and_names_its_largest_node
     assert "late" not in text
     assert profile_page.document(envelope).head.large == duration(result.undisturbed.wall_ns)
     facts(pages.render(envelope), "without interference")
+
+
+def test_shares_of_providers_are_of_the_run_without_interference() -> None:
+    result = disturbed(0.9).result
+    nodes = [
+        msgspec.structs.replace(
+            node,
+            fast_ns=0.1 * node.least_ns,
+            provider="OpenVINOExecutionProvider" if node.name == "late" else node.provider,
+        )
+        for node in result.nodes
+    ]
+    times = {node.provider: node.time_ns for node in nodes}
+    run = undisturbed_run(result.wall_ns, result.undisturbed.categories, nodes)
+    both = msgspec.structs.replace(result, nodes=tuple(nodes), undisturbed=run, providers=times)
+    shown = dict(note_words.notes(both))["providers"]
+    assert shown.startswith("CPU ")
+    assert sum(float(share) for share in re.findall(r"([\d.]+) %", shown)) < 100
 
 
 def test_nodes_are_ordered_by_their_undisturbed_times_and_have_their_means() -> None:

@@ -48,7 +48,7 @@ def test_terminal_loses_nothing(width: int) -> None:
         "THR001 threads exceed the cgroup quota (2 threads, quota 1.5) -> --set intra=1, or raise the quota",
         "the pod was throttled in 12 % of the periods",
         "allocator=jemalloc: crash: killed by SIGSEGV while loading",
-        "int8, OpenVINO",
+        "int8 OpenVINO",
         "options.intra_op_num_threads = 2",
         "bundle /out/model.ortune",
         "report /out/model.ortune/report.html",

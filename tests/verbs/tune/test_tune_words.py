@@ -10,15 +10,16 @@ import pytest
 import golden
 import golden_tune
 from facts import facts
-from golden_tune_parts import confirmed
+from golden_tune_parts import WINNER, confirmed
 from ortune.records import Envelope, Guard, Plan, ProviderSpec
 from ortune.show import github, markdown, numbers
 from ortune.show import headline as heads
 from ortune.show.checks import guard_state
 from ortune.show.html import pages
-from ortune.verbs._shared import tune_facts, tune_headline
+from ortune.verbs._shared import tune_facts, tune_headline, tuned_words
 from ortune.verbs.report import brief
 from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune import why_words
 from ortune.verbs.tune import words as tune_words
 from pages import Page
 
@@ -291,22 +292,59 @@ def test_open_intervals_are_said_in_words(low: float, high: float | None, text: 
 
 
 @pytest.mark.parametrize(
-    ("left", "needed", "text"),
+    ("left_s", "next_s", "confirmed", "parts"),
     [
-        (76.0, 90.0, ", 76 s left (one more configuration takes 90 s)"),
-        (76.0, 60.0, ", 76 s left after the confirmation (one more configuration takes 60 s)"),
-        (76.0, 0.0, ", 76 s left (every configuration was tested)"),
-        (0.4, 90.0, ""),
+        (
+            76.0,
+            90.0,
+            True,
+            ("76 s of the 180 s", "the next one, spin=0, takes 90 s", "--budget 290s is enough"),
+        ),
+        (76.0, 60.0, True, ("reserved for the confirmation", "the next one, spin=0, takes 60 s")),
+        (76.0, 60.0, False, ("the search had ended", "the next one, spin=0, takes 60 s")),
+        (76.0, 0.0, True, ("76 s of the 180 s", "every configuration was tested")),
     ],
 )
-def test_what_is_left_of_a_budget_is_told_with_the_arithmetic(left: float, needed: float, text: str) -> None:
+def test_an_unused_budget_has_its_reason_and_what_would_be_next(
+    left_s: float, next_s: float, confirmed: bool, parts: tuple[str, ...]
+) -> None:
+    text = tuned_words.unspent(left_s, 180.0, next_s, "spin=0", confirmed=confirmed, enough_s=290.0)
+    facts(text, *parts)
     result = golden_tune.usual()
-    budget = msgspec.structs.replace(result.budget, left_s=left, next_s=needed)
-    whole = tune_details.spent(msgspec.structs.replace(result, budget=budget))
-    assert whole == tune_details.spent(result) + text
-    seen = msgspec.structs.replace(budget, confirm_s=0.0)
-    whole = tune_details.spent(msgspec.structs.replace(result, budget=seen))
-    assert whole.endswith(text.replace("confirmation", "search"))
+    budget = msgspec.structs.replace(result.budget, left_s=left_s, unspent=text)
+    envelope = golden_tune.tuned(budget=budget)
+    assert text in " ".join(golden.printed(tune_words.document(envelope), 100).split())
+    assert text in Page(pages.render(envelope)).text
+    assert f"{left_s:.0f} s left" in tune_details.spent(envelope.result)
+
+
+def test_a_budget_that_was_used_needs_no_reason() -> None:
+    assert tuned_words.unspent(8.0, 180.0, 90.0, "spin=0", confirmed=True, enough_s=0.0) == ""
+
+
+def test_several_changes_are_one_subject() -> None:
+    both = "allow_spinning=0, intra_op_num_threads=2"
+    assert tuned_words.subject(both) == f"the combination {both}"
+    assert tuned_words.subject("allow_spinning=0") == "allow_spinning=0"
+    result = golden_tune.exploratory().result
+    best = msgspec.structs.replace(result.candidates[0], plan=WINNER)
+    text = tune_headline.headline(msgspec.structs.replace(result, candidates=(best,)))
+    assert f"the combination {both} looks 1.11x faster" in text
+
+
+def test_configurations_in_a_list_have_a_line_each() -> None:
+    untried = golden_tune.candidates()[-1]
+    rows = [
+        msgspec.structs.replace(untried, plan=Plan(settings={"intra_op_num_threads": n, "allow_spinning": 0}))
+        for n in range(2, 11)
+    ]
+    found = msgspec.structs.replace(golden_tune.KINDS["not-confirmed"].result, candidates=tuple(rows))
+    assert untried.status == "not-tried" and untried.reason == "budget"
+    names = [*(f"allow_spinning=0, intra_op_num_threads={n}" for n in range(2, 8)), "and 3 more"]
+    listed = tune_details.details(found)
+    at = [name for name, _ in listed].index("not tested")
+    assert listed[at : at + 7] == [("not tested", names[0]), *(("", name) for name in names[1:])]
+    assert why_words.untested(found) == names
 
 
 def test_the_leader_of_a_search_has_its_name() -> None:

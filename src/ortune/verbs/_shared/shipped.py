@@ -52,7 +52,7 @@ def decide(
     race, stays = search.race, running_plan(search)
     if search.winner is None or against_default is None:
         return stays, None
-    plan, leader = search.winner.plan, search.winner.plan.describe()
+    plan, leader = search.winner.plan, tuned_words.subject(search.winner.plan.describe())
     name = "what runs today" if race.with_current else "the default"
     deciding = current if race.with_current else against_default
     if deciding is None or plan == stays:
@@ -91,7 +91,7 @@ def faster_under_load(search: Search) -> list[str]:
         return []
     compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
     return [
-        tuned_words.faster_under_load(entry.plan.describe())
+        tuned_words.faster_under_load(tuned_words.subject(entry.plan.describe()))
         for entry, comparison in compared
         if comparison is not None
         and others_words.only_under_load(comparison)
@@ -105,7 +105,7 @@ def failed_leader(search: Search) -> str:
     if winner is None or winner.status != "failed" or not search.confirmation:
         return ""
     assert winner.why is not None
-    return f"{winner.plan.describe()} {tuned_words.reason(winner.why)}"
+    return f"{tuned_words.subject(winner.plan.describe())} {tuned_words.reason(winner.why)}"
 
 
 def rejected(search: Search) -> str:
@@ -134,7 +134,7 @@ def rejected(search: Search) -> str:
     best = min(worse, key=lambda e: e.median_log_ratio)
     ahead = 100 * np.expm1(best.median_log_ratio)
     return tuned_words.rejected(
-        best.plan.describe(), tuned_words.DEFAULT, ahead, len(best.ratios), best.worsens
+        tuned_words.subject(best.plan.describe()), tuned_words.DEFAULT, ahead, len(best.ratios), best.worsens
     )
 
 

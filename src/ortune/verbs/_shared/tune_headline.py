@@ -15,7 +15,7 @@ from ortune.show import output_words as compare_outputs
 from ortune.show import sides as two_sides
 from ortune.show.checks import GUARD_NAMES
 from ortune.show.numbers import change, detectable, factors, interval_name, percent, shorten_end, span, times
-from ortune.verbs._shared import within_memory_words
+from ortune.verbs._shared import tuned_words, within_memory_words
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs._shared.tune_facts import (
     current_plan,
@@ -133,7 +133,8 @@ def _gain(result: TuneResult) -> list[str]:
     """Return the parts of the headline for a winner: its gain over the plan that runs now, and the change."""
     claim = deciding(result)
     if claim is None:
-        return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
+        plan = tuned_words.subject(result.winner.describe())
+        return [f"{plan} looked fastest, but nothing was confirmed", *_runs_now(result)]
     now = current_plan(result) is not None
     base, arrow, new = both_values(result).partition(" -> ")
     if arrow:
@@ -246,7 +247,8 @@ def _exploratory(result: TuneResult) -> list[str]:
         blocks = amount(best.n_blocks, "block")
         looks = "looks fastest" if best.n_blocks < 2 else f"looks {gain}"
         where = f" {BUSY_MACHINE}" if result.conditions == BUSY_MACHINE else ""
-        text = f"{best.plan.describe()} {looks}{where} (exploratory: {blocks}, unconfirmed)"
+        plan = tuned_words.subject(best.plan.describe())
+        text = f"{plan} {looks}{where} (exploratory: {blocks}, unconfirmed)"
     else:
         text = (
             f"nothing looks faster than the {default_name(result)} among {which} (exploratory, unconfirmed)"
@@ -303,7 +305,7 @@ def not_adopted(result: TuneResult) -> bool:
 
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
     """Return a phrase on why a faster plan is not shipped."""
-    gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
+    gain = f"{tuned_words.subject(_leader(result))} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
     if not_adopted(result):

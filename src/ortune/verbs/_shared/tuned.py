@@ -18,6 +18,7 @@ from ortune.measuring.sides import ResolvedSide
 from ortune.records import (
     Adoption,
     BlockPoint,
+    Candidate,
     Comparison,
     Figures,
     Finding,
@@ -39,7 +40,7 @@ from ortune.show.sides import with_values
 from ortune.verbs._shared import shipped as shipping
 from ortune.verbs._shared import tuned_conditions, tuned_words
 from ortune.verbs._shared.other_programs import without_comparison, worded
-from ortune.verbs._shared.tune_facts import deciding_claim, detectable_effect
+from ortune.verbs._shared.tune_facts import deciding_claim, detectable_effect, untried_plans
 from ortune.verbs._shared.tune_headline import leading
 from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
@@ -165,7 +166,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         rejected=shipping.rejected(search),
         not_tried=run.refused,
         untested_targets=run.untested,
-        budget=_budget(run, enough_s, unspent_ns),
+        budget=_budget(run, rows, enough_s, unspent_ns),
         points=block_points,
         precision=precision_table.table(run.precision, rows, run.side.model.size_bytes),
         calibration=run.calibration if run.precision else None,
@@ -212,8 +213,17 @@ def _notes(
     )
 
 
-def _budget(run: Tuning, enough_s: float, unspent_ns: float) -> BudgetReport:
+def _budget(run: Tuning, rows: Sequence[Candidate], enough_s: float, unspent_ns: float) -> BudgetReport:
     search = run.search
+    next_s = next_ns(run) / 1e9 if unspent_ns else 0.0
+    unspent = tuned_words.unspent(
+        unspent_ns / 1e9,
+        run.whole_budget.total_s,
+        next_s,
+        next((c.plan.describe() for c in untried_plans(rows)), ""),
+        confirmed=bool(search.confirmation),
+        enough_s=enough_s,
+    )
     return BudgetReport(
         budget_s=run.whole_budget.total_s,
         trial_s=run.baseline.pilot.trial_ns / 1e9,
@@ -226,7 +236,8 @@ def _budget(run: Tuning, enough_s: float, unspent_ns: float) -> BudgetReport:
         enough_s=enough_s,
         exploratory=run.exploring,
         left_s=unspent_ns / 1e9,
-        next_s=next_ns(run) / 1e9 if unspent_ns else 0.0,
+        next_s=next_s,
+        unspent=unspent if search.blocks else "",
     )
 
 

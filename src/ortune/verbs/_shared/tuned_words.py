@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ortune.durations import as_option, in_words
 from ortune.printable import amount
 from ortune.records import WORSENS
 from ortune.search.reasons import Reason
-from ortune.show.numbers import duration
+from ortune.show.numbers import duration, shorten_end
 
 DEFAULT, CURRENT = "the default", "the current configuration"
 IDLE_MACHINE = "on an idle machine"
 
 ONLY_UNDER_LOAD = "is known to be faster under load alone"
+LEAST_LEFT = 0.05
+"""Minimum fraction of a budget whose remaining unused is explained."""
+LONGEST_NEXT = 60
+"""Maximum length of a plan that would be tested next."""
+
+
+def subject(plan: str) -> str:
+    """Return a plan as the subject of a sentence: several changes are "the combination a=1, b=2"."""
+    return f"the combination {plan}" if ", " in plan else plan
 
 
 def bundle_later(resume: str) -> str:
@@ -94,6 +104,34 @@ def weak_default(cores: int, usable: int) -> str:
         f"the default starts {cores} threads but only {available}, so it is a weak baseline "
         "(pass what you run today with --current)"
     )
+
+
+def unspent(
+    left_s: float, budget_s: float, next_s: float, next_plan: str, *, confirmed: bool, enough_s: float
+) -> str:
+    """Return a sentence on why the rest of the budget was not used, and what would be next; "" if little was left.
+
+    Args:
+        left_s: Seconds left of the budget.
+        budget_s: Seconds of the whole budget.
+        next_s: Seconds to test one more plan; 0 if all were tested.
+        next_plan: The next plan.
+        confirmed: Whether a confirmation ran.
+        enough_s: Budget in seconds that is enough for all plans; 0 if unknown.
+    """
+    if left_s < LEAST_LEFT * budget_s:
+        return ""
+    left = f"{in_words(left_s)} of the {in_words(budget_s)} were not used"
+    if not next_s:
+        return f"{left}: every configuration was tested"
+    why = ""
+    if next_s <= left_s:
+        why = " reserved for the confirmation, which took less;" if confirmed else " the search had ended;"
+    which = (
+        f"the next one, {shorten_end(next_plan, LONGEST_NEXT)}," if next_plan else "one more configuration"
+    )
+    more = f" (--budget {as_option(enough_s)} is enough)" if enough_s else ""
+    return f"{left}:{why} {which} takes {in_words(next_s)}{more}"
 
 
 def throttled(share_ratio: float) -> str:

@@ -212,7 +212,6 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     crowd = own > cpus
     notes = []
     sensors: list[Sensors] = [t.sensors for t in trials]
-    elapsed_s = sum(t.elapsed_ns for t in trials) / 1e9
     waits = [
         ratio for t in trials if (ratio := t.sensors.waited_ratio(t.elapsed_ns, anybody=crowd)) is not None
     ]
@@ -226,7 +225,8 @@ def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
     throttled = sum(s.nr_throttled or 0 for s in sensors)
     if periods and throttled > THROTTLED_SHARE * periods:
         notes.append(note_words.throttled(throttled / periods))
-    # Ticks of all CPUs together: 1 % is a hundredth of one CPU.
+    # Ticks of all CPUs together, counted from one reading of the sensors to the other.
+    elapsed_s = sum(t.sensors.elapsed_ns or t.elapsed_ns for t in trials) / 1e9
     steal = sum(s.steal_ticks or 0 for s in sensors) * TICK_S / max(elapsed_s, 1e-9)
     if steal > STEAL_SHARE:
         notes.append(note_words.stolen(steal))

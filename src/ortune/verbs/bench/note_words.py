@@ -83,9 +83,9 @@ def throttled(share_ratio: float) -> str:
     return f"CPU quota throttled in {100 * share_ratio:.0f} % of its periods"
 
 
-def stolen(share_ratio: float) -> str:
-    """Return a remark that the hypervisor took CPU time."""
-    return f"CPU steal by the hypervisor {100 * share_ratio:.0f} %"
+def stolen(cpus: float) -> str:
+    """Return a remark that the hypervisor took CPU time, as a number of CPUs over all CPUs of the machine."""
+    return f"CPU steal by the hypervisor: {100 * cpus:.0f} % of one CPU"
 
 
 def conditions(sensors: Sequence[Sensors]) -> str:

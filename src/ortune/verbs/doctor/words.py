@@ -129,15 +129,18 @@ def _detectable(noise: NoiseReport) -> str:
     effect = _effect(row.smallest_effect_ratio)
     if noise.busy:
         return (
-            f"now, while other programs use {_used(noise)}, a comparison of {time} detects a difference of {effect} or "
+            f"now, {_meanwhile(noise)}, a comparison of {time} detects a difference of {effect} or "
             f"more at best; their load changes, so wait for a quiet machine ({' '.join(others_words.WAIT)})"
         )
-    now = "" if noise.used_cpus is None else f", while other programs use {_used(noise)} as now"
+    now = "" if noise.used_cpus is None else f", {_meanwhile(noise)}, as now"
     return f"a comparison of {time} detects a difference of {effect} or more{now}"
 
 
-def _used(noise: NoiseReport) -> str:
-    return f"{noise.used_cpus or 0.0:.1f} of {_cpus(noise.cpus)}"
+def _meanwhile(noise: NoiseReport) -> str:
+    used = noise.used_cpus or 0.0
+    if used < others_words.LEAST_SHOWN:
+        return "while other programs use almost no CPU time"
+    return f"while other programs use {used:.1f} of {_cpus(noise.cpus)}"
 
 
 def _runtimes(result: DoctorResult) -> Table:

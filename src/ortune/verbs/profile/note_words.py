@@ -8,7 +8,7 @@ from ortune.printable import amount, first_of
 from ortune.records import ProfileResult, TraceInfo
 from ortune.show.numbers import duration, percent, shorten
 from ortune.show.placement_words import placed
-from ortune.show.profile_nodes import share
+from ortune.show.profile_nodes import run_operators, share
 
 ROUGH_SLOWDOWN = 1.3
 SLOWDOWN_WORTH_SAYING = 0.03
@@ -36,8 +36,8 @@ def too_many_runs(steady: int, last: int) -> str:
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
     """Return the notes on the accuracy of the profile, as pairs (name, text)."""
     rows = [("profiling", slowdown(result)), ("machine", interference(result))]
-    if len(result.providers) > 1:
-        parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
+    if len(times := _provider_times(result)) > 1:
+        parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in times.items()]
         rows.append(("providers", ", ".join(parts)))
     if result.device_ns:
         parts = [f"{_provider(p)} {duration(ns)}" for p, ns in result.device_ns.items()]
@@ -150,6 +150,14 @@ def untraced(reason: str) -> list[str]:
         f"the GPU's kernels are not timed ({reason}); in the environment of onnxruntime-gpu, run: "
         "pip install nvidia-cuda-cupti"
     ]
+
+
+def _provider_times(result: ProfileResult) -> dict[str, float]:
+    """Return the time in ns by provider in the run whose time is ``run_ns``, the largest first."""
+    times: dict[str, float] = {}
+    for operator in run_operators(result):
+        times[operator.provider] = times.get(operator.provider, 0.0) + operator.time_ns
+    return dict(sorted(times.items(), key=lambda item: -item[1]))
 
 
 def _provider(name: str) -> str:

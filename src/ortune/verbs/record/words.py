@@ -188,7 +188,9 @@ def _facts(recording: Recording) -> Iterator[tuple[str, str]]:
         ),
     )
     own_ns = sum(process.recorder_ns for process in recording.processes)
-    yield "recorder", f"{percent(own_ns / elapsed_ns)} of the recorded time"
+    n = len(recording.processes)
+    summed = f", summed over {n} processes" if n > 1 else ""
+    yield "recorder", f"{percent(own_ns / elapsed_ns)} of the recorded time{summed}"
     busy = (
         ""
         if recording.busy_ratio is None

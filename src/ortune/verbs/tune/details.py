@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ortune.catalogue.providers import CPU
 from ortune.durations import as_option, in_words
 from ortune.printable import amount, amounts
-from ortune.records import Comparison, PlanStatus, SettingWorth, TradeRow, UntestedTarget, assignment
+from ortune.records import (
+    Candidate,
+    Comparison,
+    PlanStatus,
+    SettingWorth,
+    TradeRow,
+    UntestedTarget,
+    assignment,
+)
 from ortune.show import finding_words
 from ortune.show.checks import guard, noise_words
 from ortune.show.document import Column
@@ -15,13 +23,11 @@ from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import VERIFIED
 from ortune.verbs._shared.tune_facts import deciding, fixed_findings, nothing_tested, untried_plans
-from ortune.verbs.tune.result import BudgetReport, TuneResult
+from ortune.verbs.tune.result import TuneResult
 
 NAMED = 6  # plans in a list, at most
 CONFIRMED = "confirmed"
 """Status of a trade-off that fresh blocks confirmed."""
-LEAST_LEFT_S = 1.0
-"""Minimum seconds of remaining budget that are worth mentioning."""
 STATUSES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
@@ -127,13 +133,22 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
             for c in result.candidates
             if c.status == status
         ]
-    if left := untried_plans(result.candidates):
-        names = [c.plan.describe() for c in left]
-        more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-        rows.append(("not tested", "; ".join([*names[:NAMED], *more])))
-    if reasons := not_tried(result):
-        rows.append(("not tried", ", ".join(reasons)))
-    return [(name, text) for name, text in rows if text]
+    rows = [(name, text) for name, text in rows if text]
+    rows += listed("not tested", plan_names(untried_plans(result.candidates)))
+    return [*rows, *listed("not tried", not_tried(result))]
+
+
+def listed(name: str, items: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield a (label, text) row for each item, of which only the first has the name."""
+    for number, item in enumerate(items):
+        yield ("" if number else name), item
+
+
+def plan_names(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the first plans of candidates in words, and the number of the others."""
+    more = len(candidates) - NAMED
+    names = [c.plan.describe() for c in candidates[:NAMED]]
+    return [*names, *([f"and {more} more"] if more > 0 else [])]
 
 
 def _level(item: SettingWorth) -> str:
@@ -193,15 +208,5 @@ def spent(result: TuneResult) -> str:
     parts = [f"{name} {in_words(seconds)}" for name, seconds in phases if seconds]
     if b.n_trials:
         parts.insert(0, f"{b.n_trials} trials")
-        parts += _unspent(b, " after the confirmation" if b.confirm_s else " after the search")
+        parts += [f"{in_words(b.left_s)} left"] if round(b.left_s) else []
     return ", ".join(parts)
-
-
-def _unspent(b: BudgetReport, after: str) -> list[str]:
-    """Return text on the remaining budget and the time that one more configuration takes; [] if too little remains."""
-    if b.left_s < LEAST_LEFT_S:
-        return []
-    if not b.next_s:
-        return [f"{in_words(b.left_s)} left (every configuration was tested)"]
-    when = "" if b.next_s > b.left_s else after
-    return [f"{in_words(b.left_s)} left{when} (one more configuration takes {in_words(b.next_s)})"]

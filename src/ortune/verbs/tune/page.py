@@ -33,6 +33,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(result.headline or tune_headline.headline(result), "strong"),
             Line(tune_headline.other_package(result)),
             *(Line(text, "look") for text in tune_headline.limits(result)),
+            Line(result.budget.unspent, "faint"),
             Section(title="Code to paste", blocks=_paste(result)),
             Section(
                 title="Next", blocks=[Code(title="", lines=tune_words.next_commands(envelope), commands=True)]
@@ -126,7 +127,7 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
         *(
             (role, points.role_words(result, role), compared.get(role) or sides.value(side, result.statistic))
             for role in points.roles(result)
-            if (side := figures[role]) is not None
+            if (side := figures.get(role)) is not None
         ),
     ]
 

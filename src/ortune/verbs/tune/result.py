@@ -39,6 +39,7 @@ class BudgetReport(Record, frozen=True, kw_only=True):
         exploratory: Whether there was no time for the confirmation, or to repeat failed controls: nothing is claimed.
         left_s: Seconds left after the last block.
         next_s: Seconds to test one more configuration; 0 if all were tested, or the session was stopped.
+        unspent: Why the rest of the budget was not used, and the next configuration; "" if almost nothing was left.
     """
 
     budget_s: float
@@ -53,6 +54,7 @@ class BudgetReport(Record, frozen=True, kw_only=True):
     exploratory: bool = False
     left_s: float = 0.0
     next_s: float = 0.0
+    unspent: str = ""
 
 
 class OtherPackage(Record, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ def _in_part(difference: ProfileDifference, both: str) -> str:
 
 
 def left(result: TuneResult) -> list[tuple[str, str]]:
-    """Return (label, text) rows for a tuning without a winner: nearest plan, remaining potential, untested plans."""
+    """Return (label, text) rows for a tuning without a winner: nearest plan, remaining potential."""
     rows = []
     measured = [
         c for c in tune_facts.plans_that_ran(result.candidates) if c.ratio and c.status == "eliminated"
@@ -74,11 +74,9 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
         rows.append(("nearest", f"{text}, exploratory"))
     if result.headroom is not None:
         rows.append(("remaining potential", result.headroom.sentence))
-    untested = [c for c in result.candidates if c.status == "not-tried"]
-    if untested:
-        names = "; ".join(c.plan.describe() for c in untested[: tune_details.NAMED])
-        more = (
-            f"; and {len(untested) - tune_details.NAMED} more" if len(untested) > tune_details.NAMED else ""
-        )
-        rows.append(("not tested", f"{names}{more}"))
     return rows
+
+
+def untested(result: TuneResult) -> list[str]:
+    """Return the first configurations that were not tested, and the number of the others."""
+    return tune_details.plan_names([c for c in result.candidates if c.status == "not-tried"])

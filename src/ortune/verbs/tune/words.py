@@ -168,6 +168,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             *_checks(result),
             Line(result.rejected),
             Line(untested(result), "faint"),
+            Line(result.budget.unspent, "faint"),
             Pairs(rows=[("bundle", bundled(result))] if result.bundle else []),
             Code(title="to paste", lines=() if stays(result) else code_lines(result.code)),
             Code(title="next", lines=next_commands(envelope), commands=True),

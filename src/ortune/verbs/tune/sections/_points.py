@@ -1,4 +1,4 @@
-"""Blocks of a session for charts, with the values of the default, the current plan and the winner."""
+"""Blocks of a session for charts, with the values of the default, the current plan, and the winner or leader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from ortune.verbs._shared import tune_facts
 from ortune.verbs.tune.result import TuneResult
 
 # Blocks name their arms by role, or by plan id in the race, where arms are not fixed.
-ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winner": ("winner", "new")}
+ROLES = {
+    "default": ("default", "base"),
+    "current": ("current", "today"),
+    "winner": ("winner", "new"),
+    "leader": ("winner", "new"),
+}
+HUES = {"leader": "winner"}
+"""Hues of the roles whose hue has another name."""
 
 
 def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
-    """Return the value of a role ("default", "current", "winner") in a block; None if the block does not contain it."""
-    plan = {"default": result.default, "current": result.current, "winner": result.winner}[role]
+    """Return the value of a role (a key of ``ROLES``) in a block; None if the block does not contain it."""
+    plan = {
+        "default": result.default,
+        "current": result.current,
+        "winner": result.winner,
+        "leader": result.refused.plan if result.refused is not None else None,
+    }[role]
     names = [*ROLES[role], *([plan.id] if plan is not None else [])]
     if role == "winner" and plan == result.current:
         names += ROLES["current"]
@@ -24,12 +36,14 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 
 
 def roles(result: TuneResult) -> tuple[str, ...]:
-    """Return the roles with distinct plans, among "default", "current" and "winner"."""
+    """Return the roles with distinct plans; the last is the winner, or the leader if it was refused."""
     names = ["default"]
     if tune_facts.current_plan(result) is not None:
         names.append("current")
     if result.winner not in (result.default, result.current):
         names.append("winner")
+    if result.refused is not None:
+        names.append("leader")
     return tuple(names)
 
 
@@ -37,7 +51,7 @@ def role_words(result: TuneResult, role: str) -> str:
     """Return the name of a role for a chart."""
     if role == "current" and result.winner == result.current:
         return "current, the winner"
-    return {"default": tune_facts.default_name(result), "current": "current", "winner": "winner"}[role]
+    return tune_facts.default_name(result) if role == "default" else role
 
 
 def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
@@ -62,6 +76,7 @@ def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, f
         "default": result.default_figures,
         "current": result.current_figures,
         "winner": result.winner_figures,
+        "leader": result.refused.figures if result.refused is not None else None,
     }[role]
     if figures is None:
         return None, None, None

@@ -19,6 +19,10 @@ HOW_TO_READ = (
     "What must not get worse while another figure gets better. The dashed line is the limit; left is better."
 )
 """Note below the charts of the guards."""
+OF_PROCESSES = (
+    "Medians over processes, except that a value with a change is that of the other side times the paired change. "
+    "A process has its own p50 and p95: those of slow processes may exceed the p95 shown."
+)
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
@@ -42,7 +46,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
         table(
             [Column("", "label"), *(Column(head) for head in heads[1:])],
             rows,
-            notes=["Medians over trials: descriptive only"],
+            notes=[*tune_words.figures_table(result).notes, OF_PROCESSES],
         ),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope
-from ortune.show.document import Block, Pairs
+from ortune.show.document import Block, Pairs, Points
 from ortune.verbs._shared import tune_facts
 from ortune.verbs.tune import why_words as tune_why
 from ortune.verbs.tune.result import TuneResult
@@ -14,8 +14,11 @@ NOTE = "No change is proposed. The closest candidates, what no setting can impro
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return rows on the remaining potential; [] if there is a winner."""
+    """Return rows on the remaining potential, and the untested plans; [] if there is a winner."""
     result = envelope.result
     if not tune_facts.keeps_current(result):
         return []
-    return [Pairs(rows=tune_why.left(result))]
+    return [
+        Pairs(rows=tune_why.left(result)),
+        Points(items=tune_why.untested(result), title="Not tested"),
+    ]

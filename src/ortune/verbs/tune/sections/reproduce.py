@@ -6,7 +6,7 @@ from ortune.durations import in_words
 from ortune.records import Envelope, Host
 from ortune.show.answer_commands import model_of
 from ortune.show.document import Block, Code, Pairs
-from ortune.show.numbers import memory
+from ortune.show.numbers import memory, size
 from ortune.verbs.tune.details import spent
 from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.words import code_lines
@@ -36,12 +36,12 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 def _model(result: TuneResult) -> list[tuple[str, str]]:
     model = result.side.model
-    weights = f" and {memory(model.external_bytes)} external data" if model.external_bytes else ""
+    weights = f" and {size(model.external_bytes)} of external data" if model.external_bytes else ""
     opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in sorted(model.opsets.items()))
     return [
         ("file", model_of(result.side)),
         ("sha256", model.sha256),
-        ("size", memory(model.size_bytes) + weights),
+        ("size", size(model.size_bytes) + weights),
         ("nodes", f"{model.n_nodes:,}" if model.n_nodes else ""),
         ("parameters", f"{model.n_parameters:,}" if model.n_parameters else ""),
         ("opsets", opsets),
