@@ -17,6 +17,7 @@ from ortune.graph.model.open import open_model
 from ortune.measuring import first_run, levels, output_check
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.input_options import InputOptions
+from ortune.measuring.levels import CHECKS
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
@@ -25,7 +26,7 @@ from ortune.rules import Facts, findings
 from ortune.search.blocks import NEW
 from ortune.show import markdown
 from ortune.show.message_words import text, texts
-from ortune.store import checks
+from ortune.store import small_files
 from ortune.store.db import SessionLog, Store
 from ortune.verbs.compare.ranking import Contender, wrong_sides
 from ortune.verbs.compare.run import exit_code
@@ -115,10 +116,10 @@ def test_several_sides_of_one_plan_are_each_told_wrong(tmp_path: Path) -> None:
 def test_a_node_that_was_not_found_is_not_looked_for_again(tmp_path: Path) -> None:
     model, store = gemm(tmp_path / "m.onnx"), tmp_path / "store"
     asked(model, store)
-    (kept,) = (store / checks.FOLDER).iterdir()
+    (kept,) = (store / CHECKS).iterdir()
     answer = msgspec.json.decode(kept.read_bytes(), type=LevelCheck)
     assert answer.node_asked
-    checks.keep(store, kept.stem, msgspec.structs.replace(answer, node=""))
+    small_files.keep(store, CHECKS, kept.stem, msgspec.structs.replace(answer, node=""))
     (alert,) = asked(model, store).alerts
     assert alert.where == ()
 

@@ -41,9 +41,11 @@ from ortune.records import (
     Workload,
 )
 from ortune.records.base import Value
-from ortune.store import checks
+from ortune.store import small_files
 
 NOTHING: Mapping[str, Value] = {}
+CHECKS = "levels"
+"""Folder of the stored checks, one small file each; a check that cannot be stored is repeated."""
 NONE, LOWEST = "disable", "basic"
 """The optimisation level of the reference, and the level to use if a model does not run without optimisation."""
 JUDGEMENT = 4
@@ -129,7 +131,11 @@ class OutputsByLevel:
 
     def known(self) -> LevelCheck | None:
         """Return the stored check of the same model, plan, inputs and build on such a processor; None without one."""
-        return checks.load(self._store_folder, self._key()) if self._store_folder else None
+        return (
+            small_files.load(self._store_folder, CHECKS, self._key(), LevelCheck)
+            if self._store_folder
+            else None
+        )
 
     def check(self, outputs: Path | None) -> LevelCheck | None:
         """Check outputs against the model without optimisation; return None if there is no reference.
@@ -219,7 +225,7 @@ class OutputsByLevel:
     def store(self, answer: LevelCheck) -> None:
         """Store the result of a check for later sessions."""
         if self._store_folder:
-            checks.keep(self._store_folder, self._key(), answer)
+            small_files.keep(self._store_folder, CHECKS, self._key(), answer)
 
     def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
         """Return whether a level gives the same outputs again with different previous memory contents.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ortune.engines.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
+import onnx_ir as ir
+
 from ortune.engines.bisection.observing import ObservedGraph
 from ortune.engines.bisection.value_pairs import Pair
 from ortune.engines.bisection.value_statistics import (
@@ -18,7 +19,7 @@ from ortune.engines.bisection.value_statistics import (
     rounding_l2,
     worst_slice,
 )
-from ortune.graph.grids import Grid, grids
+from ortune.graph.grids import Grid, grids, quantizes
 from ortune.graph.nodes import operator
 from ortune.outputs import rounding
 from ortune.outputs.files import family
@@ -42,6 +43,8 @@ WORST_STEPS = 4.0
 """Factor on this limit for the RMS error of the worst slice."""
 DIFFERING_SHARE = 0.01
 """Fraction of the elements of an internal integer value that rounding may change."""
+INTEGERS = frozenset({"int8", "uint8", "int16", "uint16"})
+"""Types of quantized activations, in which one grid step is 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +84,14 @@ def compare_pairs(
     """
     makers = {str(v.name): node for node in a.nodes for v in node.outputs}
     scales = grids(a.graph), grids(b.graph)
-    behind = behind_grids(a.graph.graph)
+    behind = _behind_grids(a.graph.graph)
     compared = ComparedPairs()
     for name, pair in pairs.items():
         mine, theirs, node = seen_a[name], seen_b[pair.b], makers[name]
         alike_in_shape = mine.shape == theirs.shape or pair.sorted
         grid, grid_b = scales[0].get(name), scales[1].get(pair.b)
         # ONNX Runtime converts int8 to uint8: the same values, with another integer for zero.
-        zero, zero_b = zero_of(grid, mine.onnx_type), zero_of(grid_b, theirs.onnx_type)
+        zero, zero_b = _zero_of(grid, mine.onnx_type), _zero_of(grid_b, theirs.onnx_type)
         distance = FARTHEST
         if alike_in_shape:
             distance = relative_l2(mine, theirs, any_order=pair.sorted, zero=zero, zero_b=zero_b)
@@ -108,7 +111,7 @@ def compare_pairs(
                 equal = explained_by_rounding(apart, 1)
                 compared.steps[name] = apart
                 steps = GridSteps(
-                    scale=step_of(grid) or 1.0,
+                    scale=_step_of(grid) or 1.0,
                     most=round(apart.most),
                     share=apart.share,
                     same=round(apart.most) <= 1,
@@ -164,10 +167,10 @@ def _steps(
     mine: ValueStatistics, theirs: ValueStatistics, grid: Grid | None, other: Grid | None
 ) -> Steps | None:
     """Return the difference in steps if both values are on one grid; None otherwise."""
-    step = step_of(grid)
-    moved = zero_of(grid, mine.onnx_type) - zero_of(other, theirs.onnx_type)
+    step = _step_of(grid)
+    moved = _zero_of(grid, mine.onnx_type) - _zero_of(other, theirs.onnx_type)
     integers = mine.onnx_type in INTEGERS and theirs.onnx_type in INTEGERS
-    if not (integers and mine.onnx_type == theirs.onnx_type) and (step is None or step != step_of(other)):
+    if not (integers and mine.onnx_type == theirs.onnx_type) and (step is None or step != _step_of(other)):
         return None
     return in_steps(mine, theirs, 1.0 if integers or step is None else step, moved)
 
@@ -188,3 +191,24 @@ def _worst_slice(mine: ValueStatistics, theirs: ValueStatistics) -> SliceError |
         last=worst.index,
         relative_l2=min(worst.relative_l2, FARTHEST),
     )
+
+
+def _behind_grids(graph: ir.Graph) -> set[str]:
+    """Return the names of quantized values and values computed from them, which rounding changes by whole steps."""
+    names: set[str] = set()
+    for node in graph:
+        if quantizes(node) or any(value is not None and str(value.name) in names for value in node.inputs):
+            names |= {str(value.name) for value in node.outputs}
+    return names
+
+
+def _step_of(grid: Grid | None) -> float | None:
+    """Return the scale of a grid; None if there is no grid, or a grid with several scales."""
+    return grid.scales[0] if grid is not None and len(grid.scales) == 1 else None
+
+
+def _zero_of(grid: Grid | None, onnx_type: str) -> float:
+    """Return the integer that represents zero; 0 if the value is not an integer or has several zero points."""
+    if grid is None or onnx_type not in INTEGERS or len(grid.zero_points) != 1:
+        return 0.0
+    return float(grid.zero_points[0])

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx_ir as ir
 
 from ortune.engines.bisection.clipping import EXPLAINS, find_clipped
 from ortune.engines.bisection.differences import SHOWN, ComparedPairs, explained_by_rounding
 from ortune.engines.bisection.matching import CARRIERS, paired_before
 from ortune.engines.bisection.narrowing import GROWTH, narrowed, node_of, work_of
-from ortune.engines.bisection.node_changes import node_changes
 from ortune.engines.bisection.observing import ObservedGraph, described
 from ortune.engines.bisection.value_statistics import FARTHEST, ValueStatistics
 from ortune.engines.bisection.weights import faults
+from ortune.graph.attributes import texts
+from ortune.graph.constants import stored
 from ortune.graph.grids import quantizes
 from ortune.graph.model.graphs import op_set
+from ortune.graph.nodes import operator
 from ortune.inputs import feed_files
 from ortune.outputs.files import family
-from ortune.records import GridDifference, Parting, ValuePair, WeightFault
+from ortune.records import GridDifference, NodeChange, Parting, ValuePair, WeightFault
 
 BREAK = 4.0
 """Least ratio of a result's difference to that of differing inputs at a break, which must also reach ``SHOWN``."""
@@ -27,6 +30,8 @@ FAULTY_BREAK = 2.0
 """Value of ``BREAK`` if a weight of the node is faulty on one side."""
 DECISIVE_SHARE = 0.25
 """Fraction of the largest divergence that the decisive place must reach."""
+LONGEST_ATTRIBUTE = 200
+"""Maximum number of characters of an attribute in a difference between two nodes."""
 _JUMPING = op_set("ArgMax ArgMin Ceil Floor NonMaxSuppression Round Sign TopK")
 """Discontinuous operators, after which a small difference can be large, or vanish."""
 
@@ -91,7 +96,7 @@ def partings(
                 at=node_of(ours, others, a, b),
                 at_b=described(max(others, key=work_of), b) if others else None,
                 inputs=goes_in,
-                changes=tuple(node_changes(node, theirs)) if alone else (),
+                changes=tuple(_node_changes(node, theirs)) if alone else (),
                 before=None if before_it >= FARTHEST else before_it,
                 after=None if after >= FARTHEST else after,
                 weights=weights,
@@ -215,3 +220,40 @@ def _is_reconverged(results: Sequence[ir.Value], values: Mapping[str, ValuePair]
 
 def _differs(pair: ValuePair | None) -> bool:
     return pair is not None and not pair.equal
+
+
+def _node_changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
+    """Return the differences between two nodes: the operator, attributes, weights."""
+    changes = []
+    if operator(a) != operator(b):
+        changes.append(NodeChange(part="operator", was=operator(a), now=operator(b)))
+    mine, theirs = (texts(node) for node in (a, b))
+    for name in sorted(mine.keys() | theirs.keys()):
+        was, now = mine.get(name, "")[:LONGEST_ATTRIBUTE], theirs.get(name, "")[:LONGEST_ATTRIBUTE]
+        if was != now:
+            changes.append(NodeChange(part="attribute", name=name, was=was, now=now))
+    for old, new in zip(a.inputs, b.inputs, strict=False):
+        was_w, now_w = _stored(old), _stored(new)
+        if was_w is None or now_w is None:
+            continue
+        if was_w.shape != now_w.shape:
+            changes.append(NodeChange(part="weight", name=str(old and old.name)))
+        elif not np.array_equal(was_w, now_w, equal_nan=was_w.dtype.kind == "f"):
+            norm = float(np.linalg.norm(was_w.astype(np.float64)))
+            error = float(np.linalg.norm(now_w.astype(np.float64) - was_w.astype(np.float64)))
+            far = error / norm if norm else FARTHEST
+            changes.append(
+                NodeChange(
+                    part="weight",
+                    name=str(old and old.name),
+                    relative_l2=far if np.isfinite(far) else None,
+                )
+            )
+    return changes
+
+
+def _stored(value: ir.Value | None) -> np.ndarray | None:
+    tensor = stored(value)
+    if tensor is None or tensor.dtype == ir.DataType.STRING:
+        return None
+    return tensor.numpy()

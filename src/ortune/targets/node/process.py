@@ -11,6 +11,7 @@ from ortune import launcher
 from ortune.errors import RuntimeNotFound
 from ortune.records import Applied, NodeRuntime
 from ortune.runtimes import node
+from ortune.targets.process import ProcessRunner
 from ortune.targets.worker import Worker
 
 RUNNER = "runner.mjs"
@@ -50,3 +51,7 @@ class InNode(Worker):
             )
             part.replace(place)
         return place
+
+
+class NodeTrial(InNode, ProcessRunner):
+    """Runner of a trial in a process of Node.js with onnxruntime-node; it takes turns like a worker."""

@@ -42,7 +42,7 @@ class NodeTarget(Target):
         self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
         """Return the runner of one trial, a process of Node.js."""
-        from ortune.targets.node.trial import NodeTrial
+        from ortune.targets.node.process import NodeTrial
 
         return NodeTrial(task, settings, machine, group)
 

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ortune.engines.quantizing.quantizing import with_parameters
 from ortune.graph.fingerprints import digest
 from ortune.records import Plan
 from ortune.search.precision import ALIKE
 from ortune.show import rewrite_words
-from ortune.store import likely_methods
+from ortune.store import small_files
 from ortune.verbs.quantize.precision import Precision, QuantizedModel
 from ortune.verbs.quantize.race import is_right
+
+FOLDER = "methods"
+"""Folder of the stored methods, one small file for each structure."""
+
+
+class Methods(msgspec.Struct, frozen=True, kw_only=True):
+    """Quantization methods by name; untested ones are in neither list.
+
+    Attributes:
+        best: Methods of the winner, and of correct models that were nearly as fast.
+        worse: All other tested methods.
+    """
+
+    best: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
 
 
 class LikelyMethods:
@@ -34,15 +51,16 @@ class LikelyMethods:
 
     def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
         """Return the plans to test, the earlier best methods first, and separately the plans that were worse before."""
-        known = self._precision.replay.once("likely-methods", likely_methods.Methods, self._load)
+        known = self._precision.replay.once("likely-methods", Methods, self._load)
         if not any(_method(plan) in known.best for plan in plans):  # also if another version stored them
             return list(plans), []
         worse = [plan for plan in plans if _method(plan) in known.worse]
         wanted = [plan for plan in plans if plan not in worse]
         return sorted(wanted, key=lambda plan: _method(plan) not in known.best), worse
 
-    def _load(self) -> likely_methods.Methods:
-        return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
+    def _load(self) -> Methods:
+        stored = small_files.load(self._folder, FOLDER, self._key, Methods) if self._folder else None
+        return stored or Methods()
 
     def keep(self, plans: Sequence[Plan], models: Sequence[QuantizedModel], winner: Plan) -> None:
         """Store the best methods of this session, and the methods that later sessions need not test.
@@ -65,8 +83,8 @@ class LikelyMethods:
         untested = {_method(plan) for plan in self._precision.untested}
         worse = {_method(plan) for plan in plans} - best - untested
         if self._folder:
-            methods = likely_methods.Methods(best=tuple(sorted(best)), worse=tuple(sorted(worse)))
-            likely_methods.keep(self._folder, self._key, methods)
+            methods = Methods(best=tuple(sorted(best)), worse=tuple(sorted(worse)))
+            small_files.keep(self._folder, FOLDER, self._key, methods)
 
 
 def _method(plan: Plan) -> str:
