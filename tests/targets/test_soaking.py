@@ -27,7 +27,8 @@ from ortune.stats.soak import Judged, SoakSeries, judge
 from ortune.targets import worker
 from ortune.targets.browser import soaking_page
 from ortune.targets.machine import Machine
-from ortune.targets.soaking import Soaking, SoakTask, prepared
+from ortune.targets.soak_runner import prepared
+from ortune.targets.soaking import Soaking, SoakTask
 from ortune.targets.task import TrialTask
 from ortune.targets.turns import load
 from targets_here import runtimes_here

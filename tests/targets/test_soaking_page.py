@@ -14,7 +14,8 @@ from onnx_text import saved
 from ortune.inputs import feed_files
 from ortune.records import FeedRef, FreshInput, Plan, ProviderSpec, TrialRequest, Value
 from ortune.targets.machine import Machine
-from ortune.targets.soaking import Soaking, SoakTask, prepared
+from ortune.targets.soak_runner import prepared
+from ortune.targets.soaking import Soaking, SoakTask
 from ortune.targets.task import TrialTask
 from ortune.targets.turns import load
 from ortune.verbs.soak import words

@@ -13,7 +13,8 @@ from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.records import ArrivalSchedule, Failed, FreshInput, NodeMemory, SoakDone, SoakPoint, TrialRequest
-from ortune.targets.soaking import Soaking, SoakTask, prepared
+from ortune.targets.soak_runner import prepared
+from ortune.targets.soaking import Soaking, SoakTask
 from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import load
 
