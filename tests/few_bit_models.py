@@ -18,7 +18,12 @@ def _weights(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _save(graph: onnx.GraphProto, path: Path) -> Path:
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    versions = {"": 21, "com.microsoft": 1}
+    opsets = [
+        helper.make_opsetid(domain, versions[domain])
+        for domain in sorted({"", *(n.domain for n in graph.node)})
+    ]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     onnx.checker.check_model(model)
     onnx.save(model, path)
     return path
@@ -47,6 +52,25 @@ def four_bits(path: Path, seed: int = 3, *, unsigned: bool = False) -> Path:
     nodes = [helper.make_node("DequantizeLinear", ["w", "s", "z"], ["wf"], "dq", axis=0, block_size=BLOCK)]
     nodes.append(helper.make_node("MatMul", ["x", nodes[-1].output[0]], ["y"], "mm"))
     return _save(helper.make_graph(nodes, "four", *_sides(), initializer=weights), path)
+
+
+def products(path: Path, seed: int = 3, *, bits: int = 4, level: int = 4) -> Path:
+    """The same weights in a MatMulNBits.
+
+    Args:
+        path: Of the model.
+        seed: Of the weights.
+        bits: Of each weight, 4 or 8.
+        level: The attribute accuracy_level; 4 rounds activations to int8, and 1 does not.
+    """
+    stored, scale = _weights(seed)
+    # Without zero points, half of the range stands for zero.
+    blocks = (stored.astype(np.int16) + (1 << bits - 1)).astype(np.uint8).T.reshape(N, K // BLOCK, BLOCK)
+    packed = blocks if bits == 8 else blocks[..., ::2] | blocks[..., 1::2] << 4
+    weights = [numpy_helper.from_array(packed, "w"), numpy_helper.from_array(scale.T.copy(), "s")]
+    of = {"K": K, "N": N, "bits": bits, "block_size": BLOCK, "accuracy_level": level}
+    node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], "mm", domain="com.microsoft", **of)
+    return _save(helper.make_graph([node], "products", *_sides(), initializer=weights), path)
 
 
 def same_in_float(path: Path, seed: int = 3) -> Path:

@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 import ortune
+from few_bit_models import products
 from ortune import platform
 from ortune.graph.dot_products import saturates
 from ortune.measuring.input_options import InputOptions
@@ -35,16 +36,21 @@ agraph (float[1, 64] x) => (float[1, {n}] y)
 """
 
 
-def moved(folder: Path, n: int, seed: int) -> OutputDifference:
-    """What a step of few bits makes of a model with that many outputs."""
-    folder.mkdir()
-    onnx.save(onnx.parser.parse_model(MODEL.format(n=n, each=64 // n)), folder / "m.onnx")
+def measured(folder: Path, seed: int = 0) -> Measuring:
+    """The model of a folder, with inputs."""
     side = resolve(SideText(text=str(folder / "m.onnx")), common=Plan(), scratch=folder)
     baseline = Measuring(
         side, InputOptions(seed=seed), folder, SessionLog(None, ""), lambda _: None, Machine()
     )
     baseline.find_inputs(60.0)
-    difference = baseline.check.levels.rounding_change(STEP_OF_FEW_BITS)
+    return baseline
+
+
+def moved(folder: Path, n: int, seed: int) -> OutputDifference:
+    """What a step of few bits makes of a model with that many outputs."""
+    folder.mkdir()
+    onnx.save(onnx.parser.parse_model(MODEL.format(n=n, each=64 // n)), folder / "m.onnx")
+    difference = measured(folder, seed).check.levels.rounding_change(STEP_OF_FEW_BITS)
     assert difference is not None
     return difference
 
@@ -90,3 +96,16 @@ def test_where_products_saturate_the_level_stays_and_they_are_made_exact(tmp_pat
         budget="10s", store=tmp_path,
     )  # fmt: skip
     assert exact.result.outputs.ok
+
+
+@pytest.mark.parametrize("level", [0, 1, 4])
+def test_what_the_file_rounds_to_int8_is_measured_on_a_copy(level: int, tmp_path: Path) -> None:
+    check = measured(products(tmp_path / "m.onnx", level=level).parent).check.levels.check(None)
+    assert check is not None and check.outputs.ok and not check.outputs.cause
+    if level < 4:
+        assert check.rounded is None
+    else:
+        assert check.rounded is not None and check.rounded.cause == "int8-activations"
+        assert 1e-3 < check.rounded.relative_l2 < 1e-2
+        assert check.rounded.without_cause_by == ("--rewrite accuracy-level:level=1",)
+    assert not list(tmp_path.rglob("*/float32/**/m.onnx"))

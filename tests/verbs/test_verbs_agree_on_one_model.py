@@ -13,9 +13,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 import ortune
-from few_bit_models import four_bits, same_in_float
+from few_bit_models import four_bits, products, same_in_float
 from onnx_text import model_of, saved
-from ortune.errors import MeasurementError
+from ortune.errors import MeasurementError, UsageError
 from ortune.measuring.sides import SideText, resolve
 from ortune.outputs import exact
 from ortune.records import DEFAULT_WRONG, REFUTED, OutputDifference, Plan
@@ -29,12 +29,27 @@ pytestmark = pytest.mark.xdist_group("verbs-agree")
 
 ROUNDED = "MSR017"
 Judgement = Literal["equal", "rounding", "wrong", "cannot be compared", "differs"]
-LOWER = {"level": "basic"}
+LOWER = {"b_set": {"level": "basic"}}
+IN_FLOAT = {"b_rewrite": ["accuracy-level:level=1"]}
 
 
 EVERY_LEVEL = "wrong at every level"
 """ONNX's evaluator is made to give twice as much: as if the kernels were wrong."""
-FLOAT = ("float", EVERY_LEVEL)
+SWAPPED = "sorted indices in another order"
+"""ONNX's evaluator is made to swap two of them: as if the kernel did."""
+BY_FILE = "activations rounded to int8 by the file"
+QUANTIZED = ("activations rounded to int8", BY_FILE, "a wrong default")
+MEASURED = ("look", "bench", "tune", "compare")
+EXACT = {
+    "float": (True, ""),
+    "activations rounded to int8": (True, ""),
+    BY_FILE: (None, ""),
+    "a wrong default": (False, "basic"),
+    "no rows": (None, ""),
+    EVERY_LEVEL: (False, ""),
+    SWAPPED: (False, ""),
+}
+"""Whether the model in float64, if it can be evaluated, confirms the outputs, and the level at which they are right."""
 
 
 def soft(path: Path) -> Path:
@@ -44,7 +59,20 @@ def soft(path: Path) -> Path:
 
 def wide(path: Path) -> Path:
     """A product of weights that are worth quantizing."""
-    proto = model_of("g (float[4,128] x) => (float[4,64] y) { [mm] y = MatMul (x, w) }")
+    return _weighted(path, "g (float[4,128] x) => (float[4,64] y) { [mm] y = MatMul (x, w) }")
+
+
+def best(path: Path) -> Path:
+    """The eight largest numbers of such a product, and where they are."""
+    return _weighted(
+        path,
+        """g (float[4,128] x) => (float[4,8] v, int64[4,8] i) <int64[1] k = {8}>
+        { [mm] y = MatMul (x, w) [top] v, i = TopK (y, k) }""",
+    )
+
+
+def _weighted(path: Path, text: str) -> Path:
+    proto = model_of(text)
     weights = np.random.default_rng(3).standard_normal((128, 64)).astype(np.float32)
     proto.graph.initializer.append(numpy_helper.from_array(weights, "w"))
     return saved(path, proto)
@@ -53,9 +81,11 @@ def wide(path: Path) -> Path:
 MODELS: dict[str, tuple[Callable[[Path], Path], Judgement]] = {
     "float": (same_in_float, "equal"),
     "activations rounded to int8": (four_bits, "rounding"),
+    BY_FILE: (products, "rounding"),
     "a wrong default": (gemm, "wrong"),
     "no rows": (soft, "cannot be compared"),
     EVERY_LEVEL: (same_in_float, "wrong"),
+    SWAPPED: (best, "wrong"),
 }
 
 
@@ -77,8 +107,8 @@ VERBS: dict[str, Callable[..., Any]] = {
     "bench": lambda m, at, **more: ortune.bench(m, budget=20, processes=3, store=at, **more),
     "diagnose": lambda m, at, **more: ortune.diagnose(m, budget=10, store=at, **more),
     "tune": lambda m, at, **more: ortune.tune(m, budget=10, bundle=False, store=at, **more),
-    "compare": lambda m, at, **more: ortune.compare(m, b_set=LOWER, budget=10, store=at, **more),
-    "bisect": lambda m, at, **more: ortune.bisect(m, b_set=LOWER, **more),
+    "compare": lambda m, at, **more: ortune.compare(m, budget=10, store=at, **more),
+    "bisect": lambda m, at, **more: ortune.bisect(m, **more),
     "history": lambda m, at, **more: ortune.history(
         m, release=["1.32.0", "1.31.0"], budget=10, store=at, **more
     ),
@@ -123,6 +153,10 @@ def judgement(answer: Any) -> Judgement:
 OF_WRONG = "identical to the base's, which are wrong"
 
 
+def swapped(outputs: dict[str, np.ndarray] | None) -> dict[str, np.ndarray] | None:
+    return outputs and {name: v[:, [1, 0, *range(2, 8)]] if name == "i" else v for name, v in outputs.items()}
+
+
 def doubled(outputs: dict[str, np.ndarray] | None) -> dict[str, np.ndarray] | None:
     return None if outputs is None else {name: 2 * value for name, value in outputs.items()}
 
@@ -132,21 +166,29 @@ def doubled(outputs: dict[str, np.ndarray] | None) -> dict[str, np.ndarray] | No
 def test_verbs_agree_about_one_model(
     case: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if verb == "quantize" and case not in FLOAT:
-        pytest.skip("it takes float models, and inputs with rows, alone")
+    if verb == "quantize" and case == "no rows":
+        pytest.skip("there is nothing to quantize")
     make, expected = MODELS[case]
-    if verb == "quantize":
+    if verb == "quantize" and make is same_in_float:
         make = wide
-    if case == EVERY_LEVEL:
-        right = exact.evaluate
-        monkeypatch.setattr(exact, "evaluate", lambda *args, **more: doubled(right(*args, **more)))
-    model, more = make(tmp_path / "m.onnx"), dict[str, Path]()
+    refuted = case in (EVERY_LEVEL, SWAPPED)
+    if refuted:
+        right, change = exact.evaluate, swapped if case == SWAPPED else doubled
+        monkeypatch.setattr(exact, "evaluate", lambda *args, **more: change(right(*args, **more)))
+    model, more = make(tmp_path / "m.onnx"), dict[str, Any]()
+    if verb in ("compare", "bisect"):
+        more |= IN_FLOAT if case == BY_FILE else LOWER
     if case == "no rows":
         np.savez(tmp_path / "x.npz", x=np.zeros((0, 4), np.float32))
         more["inputs"] = tmp_path / "x.npz"
     if verb == "history":  # one build under two names: what it says of outputs is asked here
         runtime = resolve(SideText(text=str(model)), common=Plan(), scratch=Path("-")).runtime
         monkeypatch.setattr(made, "require_installed", lambda *_: SimpleNamespace(runtime=runtime))
+    if verb == "quantize" and case in QUANTIZED:
+        fault = "; QNT011" if expected == "wrong" else ""
+        with pytest.raises(UsageError, match=f"already has quantized operators{fault}"):
+            VERBS[verb](model, tmp_path / "store", **more)
+        return
     answer = VERBS[verb](model, tmp_path / "store", **more)
     assert judgement(answer) == expected, answer.summary()
     text = " ".join(answer.summary().split())
@@ -155,14 +197,21 @@ def test_verbs_agree_about_one_model(
     if expected == "wrong":
         assert answer.status == "default-wrong"
         assert "identical" not in text.replace("identical at level basic", "").replace(OF_WRONG, "")
-    if case == EVERY_LEVEL:
+    if refuted:
         assert "at every optimisation level" in text
     elif expected == "wrong":
         assert "--set level=basic" in text
+    if verb in MEASURED:
+        assert (answer.exact.right, answer.exact.right_level) == EXACT[case]
+        if expected == "rounding":
+            assert answer.status == "ok"
+        if case == "a wrong default":
+            (alert,) = (alert for alert in answer.alerts if alert.code == DEFAULT_WRONG)
+            assert "match the model in float64" in alert.fix and "correct" not in alert.fix
     if expected == "wrong" and verb == "bisect":
-        assert answer.result.wrong == ("both" if case == EVERY_LEVEL else "A")
+        assert answer.result.wrong == ("both" if refuted else "A")
     if expected == "wrong" and verb == "compare":
-        assert answer.result.wrong_sides == (("A", "B") if case == EVERY_LEVEL else ("A",))
+        assert answer.result.wrong_sides == (("A", "B") if refuted else ("A",))
 
 
 def test_a_side_that_is_wrong_is_named_where_no_time_is_valid(
@@ -170,9 +219,15 @@ def test_a_side_that_is_wrong_is_named_where_no_time_is_valid(
 ) -> None:
     monkeypatch.setattr(controls.Judgement, "ok", property(lambda _: False))
     model = gemm(tmp_path / "m.onnx")
-    answer = ortune.compare(model, b_set=LOWER, budget=30, threshold="5%", store=tmp_path / "store")
+    answer = ortune.compare(model, **LOWER, budget=30, threshold="5%", store=tmp_path / "store")
     assert (answer.verdict, answer.result.wrong_sides) == ("wrong-output", ("A",))
     assert answer.result.comparison is None and exit_code(answer) == 1
     assert any("A/A check" in note for note in answer.result.notes)
     with pytest.raises(MeasurementError, match="A/A check"):
-        ortune.compare(model, a_set=LOWER, b_set={"intra": "1"} | LOWER, budget=30, store=tmp_path / "store")
+        ortune.compare(
+            model,
+            a_set={"level": "basic"},
+            b_set={"intra": "1", "level": "basic"},
+            budget=30,
+            store=tmp_path / "store",
+        )

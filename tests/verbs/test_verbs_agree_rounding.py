@@ -10,21 +10,12 @@ import msgspec
 import pytest
 
 import ortune
-from few_bit_models import four_bits, same_in_float
-from ortune.records import DEFAULT_WRONG, REFUTED, OutputDifference
+from few_bit_models import four_bits, products, same_in_float
+from ortune.records import REFUTED, OutputDifference
 from ortune.store import evaluations
 from simulated_machine import Lab, measuring_on
-from wrong_models import gemm
 
 ROUNDED = "MSR017"
-VERBS: dict[str, Callable[..., Any]] = {
-    "look": lambda model, store, **more: ortune.look(model, budget=20, store=store, **more),
-    "bench": lambda model, store, **more: ortune.bench(model, budget=20, processes=3, store=store, **more),
-    "tune": lambda model, store, **more: ortune.tune(model, budget=10, bundle=False, store=store, **more),
-    "compare": lambda model, store, **more: ortune.compare(
-        model, b_set={"intra": "1"}, budget=10, store=store, **more
-    ),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -45,21 +36,17 @@ def codes(answer: Any) -> set[str]:
 # --- rounding
 
 
-@pytest.mark.parametrize(
-    ("verb", "how"),
-    [*((verb, {}) for verb in VERBS), ("look", {"unsigned": True})],
-    ids=str,
-)
-def test_rounded_activations_are_named_and_no_fault(verb: str, how: dict[str, bool], tmp_path: Path) -> None:
-    answer = VERBS[verb](four_bits(tmp_path / "m.onnx", **how), tmp_path / "store")
-    assert ROUNDED in codes(answer)
-    assert not codes(answer) & {DEFAULT_WRONG, REFUTED} and answer.status == "ok"
-    assert answer.exact.right is True
+def test_zero_points_make_no_difference(tmp_path: Path) -> None:
+    answer = ortune.look(four_bits(tmp_path / "m.onnx", unsigned=True), budget=20, store=tmp_path / "store")
+    assert ROUNDED in codes(answer) and answer.exact.right is True
 
 
 def test_at_the_accurate_level_nothing_is_said(tmp_path: Path) -> None:
     answer = ortune.look(four_bits(tmp_path / "m.onnx"), set={"nbits_level": "1"}, budget=20, store=tmp_path)
     assert ROUNDED not in codes(answer) and answer.exact.outputs.relative_l2 < 1e-5
+
+
+SETTING, REWRITE = "--set qdq_matmulnbits_accuracy_level=1", "--rewrite accuracy-level:level=1"
 
 
 def against_float(verb: str, folder: Path) -> Any:
@@ -71,6 +58,11 @@ def against_basic(verb: str, folder: Path) -> Any:
     return _of_two(verb, (four_bits(folder / "four.onnx"), None), folder, b_set={"level": "basic"})
 
 
+def by_the_file(verb: str, folder: Path) -> Any:
+    sides = (same_in_float(folder / "float.onnx"), products(folder / "products.onnx", bits=8))
+    return _of_two(verb, sides, folder)
+
+
 def _of_two(verb: str, sides: tuple[Path, Path | None], folder: Path, **more: Any) -> Any:
     if verb == "bisect":
         return ortune.bisect(*sides, **more)
@@ -78,37 +70,37 @@ def _of_two(verb: str, sides: tuple[Path, Path | None], folder: Path, **more: An
 
 
 @pytest.mark.parametrize("verb", ["bisect", "compare"])
-@pytest.mark.parametrize("pair", [against_float, against_basic])
+@pytest.mark.parametrize(
+    ("pair", "options"), [(against_float, SETTING), (against_basic, SETTING), (by_the_file, REWRITE)]
+)
 def test_two_sides_that_differ_by_it_are_equal_but_for_rounding(
-    verb: str, pair: Callable[[str, Path], Any], tmp_path: Path
+    verb: str, pair: Callable[[str, Path], Any], options: str, tmp_path: Path
 ) -> None:
     answer = pair(verb, tmp_path)
     outputs: OutputDifference = answer.result.outputs
     assert (outputs.ok, outputs.cause) == (True, "int8-activations")
     assert 1e-3 < outputs.relative_l2 < 1e-2 and outputs.without_cause_l2 < 1e-5
-    assert "qdq_matmulnbits_accuracy_level=1" in answer.summary()
-    assert "wrong" not in answer.summary() and "--tolerance" not in answer.summary()
+    summary = " ".join(answer.summary().split())
+    assert options in summary
+    assert "wrong" not in summary and "--tolerance" not in summary
     if verb == "bisect":
         assert answer.result.wrong == ""
     else:
         assert not answer.result.wrong_sides
 
 
-def test_weights_of_another_model_are_no_rounding(tmp_path: Path) -> None:
-    sides = (same_in_float(tmp_path / "float.onnx", seed=4), four_bits(tmp_path / "four.onnx"))
-    answer = _of_two("compare", sides, tmp_path)
+def test_kernels_without_packed_weights_do_not_round(tmp_path: Path) -> None:
+    answer = ortune.bisect(products(tmp_path / "m.onnx"), b_set={"disable_prepacking": "1"})
+    assert answer.result.outputs.cause == "int8-activations" and answer.result.wrong == ""
+
+
+@pytest.mark.parametrize("make", [four_bits, products])
+def test_weights_of_another_model_are_no_rounding(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    answer = ortune.bisect(same_in_float(tmp_path / "float.onnx", seed=4), make(tmp_path / "b.onnx"))
     assert not answer.result.outputs.ok and answer.result.outputs.cause == ""
 
 
 # --- the right side
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_wrong_level_is_told_by_the_model_in_float64(verb: str, tmp_path: Path) -> None:
-    answer = VERBS[verb](gemm(tmp_path / "m.onnx"), tmp_path / "store")
-    alert = next(alert for alert in answer.alerts if alert.code == DEFAULT_WRONG)
-    assert "match the model in float64" in alert.fix and "correct" not in alert.fix
-    assert answer.exact.right is False and answer.exact.right_level == "basic"
 
 
 def refute(store: Path) -> None:
@@ -119,18 +111,15 @@ def refute(store: Path) -> None:
         evaluations.keep(store, file.stem, [{k: 2 * v for k, v in outputs.items()} for outputs in stored])
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_outputs_that_are_wrong_at_every_level_are_said_to_be(verb: str, tmp_path: Path) -> None:
+def test_stored_evaluations_show_outputs_that_are_wrong_at_every_level(tmp_path: Path) -> None:
     model, store = same_in_float(tmp_path / "m.onnx"), tmp_path / "store"
-    assert VERBS["look"](model, store).exact.right is True
+    assert ortune.bench(model, budget=20, processes=3, store=store).exact.right is True
     refute(store)
-    answer = VERBS[verb](model, store)
+    answer = ortune.tune(model, budget=10, bundle=False, store=store)
     assert answer.status == "default-wrong"
     assert answer.alerts[0].code == REFUTED
     assert answer.exact.right is False and answer.exact.right_level == ""
-    if verb == "compare":
-        assert answer.result.wrong_sides == ("A", "B")
-    if verb == "tune" and answer.result.outputs is not None:
+    if answer.result.outputs is not None:
         assert answer.result.outputs.reference_wrong and "are wrong" in answer.summary()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ortune.measuring.activations import PreciseOutputs
 from ortune.measuring.levels import OutputsByLevel
 from ortune.outputs import rounding
 from ortune.outputs.exact import Evaluations
@@ -31,8 +32,8 @@ class KnownOutputs:
         renames: For each arm, a mapping of the arm's output names to the base's.
         known_differences: Differences that an interrupted session journalled, by key.
         own_rounding: The differences that rounding alone causes; None if not measured yet.
-        precise: Folders of outputs with activations in float32, keyed by plan, model and build; None if activations are
-            not rounded, or the run failed.
+        precise: Outputs with activations in float32, keyed by plan, model and build; None if activations are not
+            rounded, or the run failed.
     """
 
     evaluations: Evaluations
@@ -49,7 +50,7 @@ class KnownOutputs:
     renames: dict[str, Mapping[str, str]] = field(default_factory=dict)
     known_differences: dict[str, OutputDifference] = field(default_factory=dict)
     own_rounding: rounding.OwnRounding | None = None
-    precise: dict[str, Path | None] = field(default_factory=dict)
+    precise: dict[str, PreciseOutputs | None] = field(default_factory=dict)
 
     @property
     def claims(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ CHECKS = "levels"
 """Folder of the stored checks, one small file each; a check that cannot be stored is repeated."""
 NONE, LOWEST = "disable", "basic"
 """The optimisation level of the reference, and the level to use if a model does not run without optimisation."""
-JUDGEMENT = 4
+JUDGEMENT = 5
 """Version of the judgement of outputs; increase it with every change, so that stored judgements are not reused."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
 """Size of the smallest output below which inputs are moved several times, and the maximum number of times."""
@@ -83,6 +84,7 @@ class OutputsByLevel:
         self._host, self._store_folder = host, store_folder
         self._scores = ScoreReader(side, executor, work, folder / "scores")
         self._outputs: dict[str, Path | None] = {}
+        self._precise: dict[str, activations.PreciseOutputs | None] = {}
         self._moved: dict[float, OutputDifference | None] = {}
 
     @property
@@ -98,10 +100,10 @@ class OutputsByLevel:
 
     def outputs(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Path | None:
         """Return the folder of the outputs at an optimisation level; None if the model does not run at that level."""
-        key = self.plan(level, settings).id
-        if key not in self._outputs:
-            self._outputs[key] = self._run(level, self._side.runs, self._refs, settings)
-        return self._outputs[key]
+        plan = self.plan(level, settings)
+        if plan.id not in self._outputs:
+            self._outputs[plan.id] = self._run(plan, self._side.runs, self._refs)
+        return self._outputs[plan.id]
 
     def reference(self) -> tuple[str, Path] | None:
         """Return the lowest level that runs, with its output folder; None if that is the side's level, or none runs."""
@@ -148,7 +150,7 @@ class OutputsByLevel:
         if reference is None or outputs is None:
             return None
         level, folder = reference
-        difference = self._explained(folder, self._compared(folder, outputs))
+        difference = self._explained(folder, self._compared(folder, outputs), level)
         wrong = not self.is_rounding(difference)
         moved = self._moved.get(self._step)
         # If the reference is unwritten memory, it does not show which level is right.
@@ -165,6 +167,7 @@ class OutputsByLevel:
             right=right,
             right_settings=dict(settings),
             unwritten=unwritten,
+            rounded=None if wrong or difference.cause else self._rounded_by_file(outputs),
         )
         self.store(answer)
         return answer
@@ -237,18 +240,47 @@ class OutputsByLevel:
         again = first and self.outputs(level, {**settings, ARENA.name: not arena})
         return first is None or again is None or self._compared(first, again).ok
 
-    def _explained(self, reference: Path, difference: OutputDifference) -> OutputDifference:
-        """Return a difference of the side's outputs, accepted with its cause if activations were rounded to int8."""
-        plan = self._side.plan
-        precise = None if difference.ok else activations.in_float32(plan, self._side.model.ir)
-        if precise is None:
+    def _explained(self, reference: Path, difference: OutputDifference, level: str = "") -> OutputDifference:
+        """Return a difference of the side's outputs, accepted with its cause if activations were rounded to int8.
+
+        Args:
+            reference: Folder of the reference outputs.
+            difference: The difference of the side's outputs from these.
+            level: The level of the reference, which a file may request to round too; "" if nothing is rounded in it.
+        """
+        own = None if difference.ok else self._in_float32(self.own)
+        if own is None:
             return difference
-        there = self.outputs(self.own, precise.settings)
-        return (
-            activations.accepted_as_rounding(difference, self._compared(reference, there))
-            if there
-            else difference
-        )
+        other = self._in_float32(level) if level else None
+        without = self._compared(other.folder if other else reference, own.folder)
+        return activations.accepted_as_rounding(difference, without, own.options)
+
+    def _rounded_by_file(self, outputs: Path) -> OutputDifference | None:
+        """Return the difference that int8 activations cause at every level; None if the file requests none."""
+        precise = None
+        if activations.rounded_by_file(self._side.opened()):
+            precise = self._in_float32(self.own)
+        if precise is None:
+            return None
+        difference = self._compared(precise.folder, outputs)
+        if difference.ok:
+            return None
+        # Only the accuracy level differs, so nothing else can be the cause.
+        return activations.accepted_as_rounding(difference, OutputDifference(ok=True), precise.options)
+
+    def _in_float32(self, level: str) -> activations.PreciseOutputs | None:
+        """Return the outputs at a level with activations in float32; None if none are rounded, or the run fails."""
+        if level not in self._precise:
+            copies = self._folder / "float32"
+            precise = activations.in_float32(self.plan(level), self._side.opened(), copies)
+            there = self._run(precise.plan, precise.path, self._refs) if precise else None
+            self._precise[level] = (
+                activations.PreciseOutputs(folder=there, options=precise.options)
+                if precise and there
+                else None
+            )
+            shutil.rmtree(copies, ignore_errors=True)
+        return self._precise[level]
 
     @property
     def _step(self) -> float:
@@ -311,11 +343,12 @@ class OutputsByLevel:
         moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
         # All draws in one process: each further one would load the model again.
         refs = tuple(ref for of_draw in moved.values() for ref in of_draw)
-        there = self._run(level, model or self._side.runs, refs)
+        plan = self.plan(level)
+        there = self._run(plan, model or self._side.runs, refs)
         if model is not None:
             model.unlink()
             # If the model with moved weights does not run, moving only the inputs still gives a lower limit.
-            there = there or self._run(level, self._side.runs, refs)
+            there = there or self._run(plan, self._side.runs, refs)
         if there is None:
             return None
         pairs = [pair for draw in draws for pair in zip(self._refs, moved[draw], strict=True)]
@@ -344,12 +377,13 @@ class OutputsByLevel:
         save_model(graph, path)
         return path
 
-    def _run(
-        self, level: str, model: Path, refs: tuple[FeedRef, ...], settings: Mapping[str, Value] = NOTHING
-    ) -> Path | None:
-        plan = self.plan(level, settings)
+    def _run(self, plan: Plan, model: Path, refs: tuple[FeedRef, ...]) -> Path | None:
         arm = Arm(
-            name=f"level-{level}", plan=plan, model=model, runtime=self._side.runtime_of(plan), feeds=refs
+            name=f"level-{level_of(plan)}",
+            plan=plan,
+            model=model,
+            runtime=self._side.runtime_of(plan),
+            feeds=refs,
         )
         outcome = self._executor.untimed(arm)
         if isinstance(outcome, Failed) and outcome.reason == "disk-full":

@@ -185,8 +185,9 @@ def _by_activations(
     sides = precise_runs.outputs_in_float32(measuring, arm, Path(trial.outputs_path), reference)
     if sides is None:
         return difference
-    left = measuring.comparer.difference(*sides, measuring.refs, None, without)
-    return activations.accepted_as_rounding(difference, left)
+    own, other = sides
+    left = measuring.comparer.difference(own.folder, other.folder, measuring.refs, None, without)
+    return activations.accepted_as_rounding(difference, left, own.options + other.options)
 
 
 def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> OutputDifference:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ortune.graph.model.open import open_model
 from ortune.measuring import activations
+from ortune.measuring.activations import PreciseOutputs
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.outputs import pairing
@@ -17,8 +19,8 @@ from ortune.search.blocks import BASE
 
 def outputs_in_float32(
     measuring: Measuring, arm: Arm | None, ran: Path, reference: Path
-) -> tuple[Path, Path] | None:
-    """Return the output folders of the base and of an arm with activations in float32; None if neither rounds these.
+) -> tuple[PreciseOutputs, PreciseOutputs] | None:
+    """Return the outputs of the base and of an arm with activations in float32; None if neither rounds these.
 
     Base and arm are each run at most once.
 
@@ -31,30 +33,35 @@ def outputs_in_float32(
     base, renames = measuring.arm(BASE), measuring.check.renames
     own = _precise_outputs(measuring, base, {})
     other = _precise_outputs(measuring, arm or base, renames.get((arm or base).name, {}))
-    return None if own is None and other is None else (own or reference, other or ran)
+    if own is None and other is None:
+        return None
+    return own or PreciseOutputs(folder=reference), other or PreciseOutputs(folder=ran)
 
 
-def _precise_outputs(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> Path | None:
-    """Return the output folder of an arm with activations in float32; None if none are rounded or the run fails."""
+def _precise_outputs(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> PreciseOutputs | None:
+    """Return the outputs of an arm with activations in float32; None if none are rounded or the run fails."""
     known, key = measuring.check.precise, f"{arm.plan.id} {arm.model} {arm.runtime.build}"
     if key not in known:
         known[key] = _run(measuring, arm, renames)
     return known[key]
 
 
-def _run(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> Path | None:
+def _run(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> PreciseOutputs | None:
     if arm.runtime.source is not None:  # a framework runs it, and there is no ONNX model
         return None
     side = measuring.side
     model = side.model if arm.model == side.model.path else open_model(arm.model)
-    plan = activations.in_float32(arm.plan, model.ir)
-    if plan is None:
+    copies = measuring.scratch / "float32"
+    precise = activations.in_float32(arm.plan, model, copies)
+    if precise is None:
         return None
-    precise = replace(arm, name=f"{arm.name}-precise", plan=plan, wait_ratio=0.0)
-    outcome = measuring.executor.untimed(precise)
+    name = f"{arm.name}-precise"
+    again = replace(arm, name=name, plan=precise.plan, model=precise.path, wait_ratio=0.0)
+    outcome = measuring.executor.untimed(again)
+    shutil.rmtree(copies, ignore_errors=True)
     if not isinstance(outcome, Measured):
         return None
     folder = Path(outcome.outputs_path)
     for case in measuring.work.cases:
         pairing.rename_outputs(folder / case.name, renames)
-    return folder
+    return PreciseOutputs(folder=folder, options=precise.options)

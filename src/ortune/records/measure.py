@@ -212,6 +212,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             are the same with activations in float32. "" if the cause is not known.
         reference_wrong: Whether the reference outputs are known to be wrong, so equal outputs are wrong too.
         without_cause_l2: The remaining relative L2 error if ``cause`` is removed.
+        without_cause_by: The options that remove ``cause``, such as "--set qdq_matmulnbits_accuracy_level=1".
         nonfinite: Every floating-point output with NaN or infinite values on a side.
         nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
             inputs; see ``NonFiniteOutput.unusable_reference``.
@@ -242,6 +243,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     silent: bool = False
     cause: RoundingCause = ""
     without_cause_l2: float = 0.0
+    without_cause_by: tuple[str, ...] = ()
     reference_wrong: bool = False
     nonfinite: tuple[NonFiniteOutput, ...] = ()
     nonfinite_reference: int = 0
@@ -285,6 +287,8 @@ class LevelCheck(Record, frozen=True, kw_only=True):
         right: The highest level whose outputs equal the reference's and do not depend on the content of memory; "" if
             there is none.
         right_settings: Further settings needed at that level.
+        rounded: Difference of the outputs from those with activations in float32, if the file requests int8 at every
+            level and this changes outputs; None if not.
         unwritten: Whether outputs of the reference depend on previous memory content because a kernel does not write
             them.
         node: The first node with wrong values; "" if unknown.
@@ -300,6 +304,7 @@ class LevelCheck(Record, frozen=True, kw_only=True):
     right_settings: dict[str, Value] = {}
     node: str = ""
     node_asked: bool = False
+    rounded: OutputDifference | None = None
     unwritten: bool = False
 
 

@@ -77,9 +77,11 @@ def rounded(distance: OutputDifference) -> str:
     where = (
         f", {worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}" if worst is not None else ""
     )
+    # Documents of earlier versions do not contain the options.
+    options = " ".join(distance.without_cause_by) or "activations in float32"
     return (
         f"relative L2 {distance.relative_l2:.1g}{where}, because MatMulNBits rounds activations to int8 "
-        f"({difference(distance.without_cause_l2)} with qdq_matmulnbits_accuracy_level=1)"
+        f"({difference(distance.without_cause_l2)} with {options})"
     )
 
 
