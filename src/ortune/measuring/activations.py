@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -14,8 +15,9 @@ from ortune.catalogue.levels import level_of
 from ortune.catalogue.named import QDQ_MATMULNBITS_ACCURACY_LEVEL as ACCURACY
 from ortune.catalogue.providers import CPU
 from ortune.graph.model.open import OpenModel
+from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.sides import MOST_EDITED_BYTES
-from ortune.records import OutputDifference, Plan, RewriteSpec
+from ortune.records import Measured, OutputDifference, Plan, RewriteSpec
 from ortune.rewrites import accuracy_level
 from ortune.rewrites.accuracy_level import FLOAT32
 
@@ -28,21 +30,6 @@ _REWRITE_OPTION = f"--rewrite {_REWRITE.name}:level={FLOAT32}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreciseModel:
-    """A model whose activations stay in float32.
-
-    Attributes:
-        plan: The plan that runs it.
-        path: The file to run.
-        options: The options that make the difference to the model with rounded activations.
-    """
-
-    plan: Plan
-    path: Path
-    options: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PreciseOutputs:
     """The folder of outputs with activations in float32, and the options that keep them so; () if none are needed."""
 
@@ -50,28 +37,37 @@ class PreciseOutputs:
     options: tuple[str, ...] = ()
 
 
-def in_float32(plan: Plan, model: OpenModel, folder: Path) -> PreciseModel | None:
-    """Return the model with activations in float32; None if ONNX Runtime does not round them to int8.
+def run_in_float32(executor: Executor, arm: Arm, model: OpenModel, copies: Path) -> PreciseOutputs | None:
+    """Run an arm once with activations in float32; return None if they are not rounded to int8, or the run fails.
 
     Args:
-        plan: The plan of the model.
-        model: The model that runs, searched for blockwise weights and for MatMulNBits.
-        folder: Folder for a copy with another accuracy level, which is created on demand.
+        executor: Executor of the run.
+        arm: The arm.
+        model: The model that the arm runs.
+        copies: Scratch folder for a copy of the model with another accuracy level; it is removed.
 
     Raises:
         OSError: The copy cannot be written.
     """
+    plan, path, options = arm.plan, arm.model, list[str]()
     if targets.target_of(plan).name != CPU.target:
         return None
-    path, options = model.path, list[str]()
     if _fuses(plan) and facts_of(model.ir).blockwise_weights:
         plan = msgspec.structs.replace(plan, settings={**plan.settings, ACCURACY.name: FLOAT32})
         options.append(_SET_OPTION)
     if rounded_by_file(model):
-        path = rewrites.apply_all(model, (_REWRITE,), folder)
         plan = msgspec.structs.replace(plan, rewrites=(*plan.rewrites, _REWRITE))
+        path = rewrites.apply_all(model, (_REWRITE,), copies)
         options.append(_REWRITE_OPTION)
-    return PreciseModel(plan=plan, path=path, options=tuple(options)) if options else None
+    if not options:
+        return None
+    outcome = executor.untimed(
+        replace(arm, name=f"{arm.name}-precise", plan=plan, model=path, wait_ratio=0.0)
+    )
+    shutil.rmtree(copies, ignore_errors=True)
+    if not isinstance(outcome, Measured):
+        return None
+    return PreciseOutputs(folder=Path(outcome.outputs_path), options=tuple(options))
 
 
 def _fuses(plan: Plan) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import right_side, rounding
 from ortune.outputs.comparison import compare_outputs
 from ortune.outputs.exact import ExactOutputs
-from ortune.outputs.files import tensors
 from ortune.outputs.tolerance import worst_of
 from ortune.records import (
     ExactCheck,
@@ -51,8 +49,6 @@ NONE, LOWEST = "disable", "basic"
 """The optimisation level of the reference, and the level to use if a model does not run without optimisation."""
 JUDGEMENT = 5
 """Version of the judgement of outputs; increase it with every change, so that stored judgements are not reused."""
-ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
-"""Size of the smallest output below which inputs are moved several times, and the maximum number of times."""
 
 
 class OutputsByLevel:
@@ -187,7 +183,7 @@ class OutputsByLevel:
         difference = self._explained(evaluated.wide, self._compared(evaluated.wide, outputs))
         if difference.empty:
             return ExactCheck(not_evaluated="empty")
-        finite, refuted = _finite_alone(difference), self._refutes(difference)
+        finite, refuted = right_side.finite_alone(difference), self._refutes(difference)
         if not (finite or refuted):
             return ExactCheck(right=True, outputs=difference)
         if not (refuted and self._refutes(self._compared(evaluated.plain, outputs))):
@@ -215,7 +211,7 @@ class OutputsByLevel:
 
     def _refutes(self, difference: OutputDifference) -> bool:
         moved = None if difference.ok else self.rounding_change(self._step)
-        if _finite_alone(difference):
+        if right_side.finite_alone(difference):
             # If rounding decides whether values are finite, no kernel is at fault.
             return moved is None or moved.nonfinite_reference == moved.nonfinite_candidate
         return not difference.ok and right_side.refutes(
@@ -257,9 +253,8 @@ class OutputsByLevel:
 
     def _rounded_by_file(self, outputs: Path) -> OutputDifference | None:
         """Return the difference that int8 activations cause at every level; None if the file requests none."""
-        precise = None
-        if activations.rounded_by_file(self._side.opened()):
-            precise = self._in_float32(self.own)
+        requested = activations.rounded_by_file(self._side.opened())
+        precise = self._in_float32(self.own) if requested else None
         if precise is None:
             return None
         difference = self._compared(precise.folder, outputs)
@@ -271,15 +266,10 @@ class OutputsByLevel:
     def _in_float32(self, level: str) -> activations.PreciseOutputs | None:
         """Return the outputs at a level with activations in float32; None if none are rounded, or the run fails."""
         if level not in self._precise:
-            copies = self._folder / "float32"
-            precise = activations.in_float32(self.plan(level), self._side.opened(), copies)
-            there = self._run(precise.plan, precise.path, self._refs) if precise else None
-            self._precise[level] = (
-                activations.PreciseOutputs(folder=there, options=precise.options)
-                if precise and there
-                else None
+            arm = self._arm(self.plan(level), self._side.runs, self._refs)
+            self._precise[level] = activations.run_in_float32(
+                self._executor, arm, self._side.opened(), self._folder / "float32"
             )
-            shutil.rmtree(copies, ignore_errors=True)
         return self._precise[level]
 
     @property
@@ -339,7 +329,7 @@ class OutputsByLevel:
         self._folder.mkdir(parents=True, exist_ok=True)
         model = self._nudged(step)
         grids = None if step else input_grids(self._side.model.ir)
-        draws = range(_n_draws(folder / ref.name for ref in self._refs))
+        draws = range(rounding.n_draws(folder / ref.name for ref in self._refs))
         moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
         # All draws in one process: each further one would load the model again.
         refs = tuple(ref for of_draw in moved.values() for ref in of_draw)
@@ -377,14 +367,12 @@ class OutputsByLevel:
         save_model(graph, path)
         return path
 
+    def _arm(self, plan: Plan, model: Path, refs: tuple[FeedRef, ...]) -> Arm:
+        name, runtime = f"level-{level_of(plan)}", self._side.runtime_of(plan)
+        return Arm(name=name, plan=plan, model=model, runtime=runtime, feeds=refs)
+
     def _run(self, plan: Plan, model: Path, refs: tuple[FeedRef, ...]) -> Path | None:
-        arm = Arm(
-            name=f"level-{level_of(plan)}",
-            plan=plan,
-            model=model,
-            runtime=self._side.runtime_of(plan),
-            feeds=refs,
-        )
+        arm = self._arm(plan, model, refs)
         outcome = self._executor.untimed(arm)
         if isinstance(outcome, Failed) and outcome.reason == "disk-full":
             # A full disk is no property of the level; treating it as a failed level would select others.
@@ -409,20 +397,6 @@ class OutputsByLevel:
         for content in _digests(files):
             digest.update(content)
         return digest.hexdigest()[:32]
-
-
-def _finite_alone(difference: OutputDifference) -> bool:
-    """Return whether the reference is finite and the outputs are not."""
-    return any(of.unusable_candidate > of.nonfinite_reference == 0 for of in difference.nonfinite)
-
-
-def _n_draws(folders: Iterable[Path]) -> int:
-    """Return how often to move the inputs: more often for small outputs, which may stay unchanged by chance."""
-    sizes = [
-        array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
-    ]
-    # An output of 32 numbers takes one draw, one of 10 takes 4, a single number the most.
-    return max(1, min(MOST_DRAWS, -(-ENOUGH_NUMBERS // max(1, min(sizes, default=ENOUGH_NUMBERS)))))
 
 
 def _digests(files: Sequence[Path]) -> Iterator[bytes]:

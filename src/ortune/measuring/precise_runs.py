@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from ortune.graph.model.open import open_model
@@ -13,7 +11,6 @@ from ortune.measuring.activations import PreciseOutputs
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.outputs import pairing
-from ortune.records import Measured
 from ortune.search.blocks import BASE
 
 
@@ -51,17 +48,8 @@ def _run(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> PreciseO
         return None
     side = measuring.side
     model = side.model if arm.model == side.model.path else open_model(arm.model)
-    copies = measuring.scratch / "float32"
-    precise = activations.in_float32(arm.plan, model, copies)
-    if precise is None:
-        return None
-    name = f"{arm.name}-precise"
-    again = replace(arm, name=name, plan=precise.plan, model=precise.path, wait_ratio=0.0)
-    outcome = measuring.executor.untimed(again)
-    shutil.rmtree(copies, ignore_errors=True)
-    if not isinstance(outcome, Measured):
-        return None
-    folder = Path(outcome.outputs_path)
-    for case in measuring.work.cases:
-        pairing.rename_outputs(folder / case.name, renames)
-    return PreciseOutputs(folder=folder, options=precise.options)
+    precise = activations.run_in_float32(measuring.executor, arm, model, measuring.scratch / "float32")
+    if precise is not None:
+        for case in measuring.work.cases:
+            pairing.rename_outputs(precise.folder / case.name, renames)
+    return precise

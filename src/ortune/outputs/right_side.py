@@ -41,6 +41,11 @@ def refutes(
     return difference.relative_l2 > limit or difference.worst_slice_l2 > WRONG_SLICE * limit
 
 
+def finite_alone(difference: OutputDifference) -> bool:
+    """Return whether the reference is finite and the outputs are not."""
+    return any(of.unusable_candidate > of.nonfinite_reference == 0 for of in difference.nonfinite)
+
+
 def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", "A", "B"]:
     """Return the side whose outputs are far from a reference while the other side's are not; "" without such a side.
 

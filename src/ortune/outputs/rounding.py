@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.randomness import SIZES
 from ortune.inputs import feed_files
 from ortune.outputs.figures import smallest_accepting
-from ortune.outputs.files import Array
+from ortune.outputs.files import Array, tensors
 from ortune.outputs.ways import DEFAULT_LIMITS, slice_limit
 from ortune.records import FeedRef, OutputDifference, OutputError
 
@@ -39,6 +39,8 @@ rounded; a rounding step of few bits is as large as the rounding of all values o
 """
 BY_VALUE = 0.1
 """Relative L2 distance above which outputs differ if the effect of rounding is unknown."""
+ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
+"""Size of the smallest output below which inputs are moved several times, and the maximum number of times."""
 OF_FEW_BITS = op_set(
     "ConvInteger DequantizeLinear DynamicQuantizeLinear DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat "
     "MatMulNBits QAttention QGemm QLinearConv QLinearMatMul QuantizeLinear"
@@ -56,6 +58,15 @@ def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Arra
     towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
     with np.errstate(over="ignore"):
         return np.where(np.isfinite(array), np.nextafter(array, towards), array)
+
+
+def n_draws(folders: Iterable[Path]) -> int:
+    """Return how often to move the inputs: more often for small outputs, which may stay unchanged by chance."""
+    sizes = [
+        array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
+    ]
+    # An output of 32 numbers takes one draw, one of 10 takes 4, a single number the most.
+    return max(1, min(MOST_DRAWS, -(-ENOUGH_NUMBERS // max(1, min(sizes, default=ENOUGH_NUMBERS)))))
 
 
 def moved_feed(
