@@ -15,7 +15,7 @@ from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.catalogue.named import X64_QUANT_PRECISION as PRECISION
 from ortune.catalogue.providers import CPU
 from ortune.graph.dot_products import saturates
-from ortune.graph.grids import Grid, input_grids, output_grids
+from ortune.graph.grids import input_grids, output_grids
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.save import save_model
 from ortune.graph.outputs import output_comparisons, random_ops
@@ -330,7 +330,9 @@ class OutputsByLevel:
         model = self._nudged(step)
         grids = None if step else input_grids(self._side.model.ir)
         draws = range(rounding.n_draws(folder / ref.name for ref in self._refs))
-        moved = {draw: self._moved_refs(draw, grids, step) for draw in draws}
+        # Each draw has its own seed.
+        seed, place = self._work.seed, self._folder
+        moved = {d: rounding.moved_feeds(self._refs, place, seed + d, grids, step) for d in draws}
         # All draws in one process: each further one would load the model again.
         refs = tuple(ref for of_draw in moved.values() for ref in of_draw)
         plan = self.plan(level)
@@ -343,18 +345,6 @@ class OutputsByLevel:
             return None
         pairs = [pair for draw in draws for pair in zip(self._refs, moved[draw], strict=True)]
         return self._worst((ref, folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
-
-    def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
-        """Return copies of the inputs whose floating-point values are moved by a rounding or grid step.
-
-        A positive ``step`` moves the values by up to that fraction of the largest value. Each draw has its own seed.
-        """
-        refs = []
-        for i, ref in enumerate(self._refs):
-            place, seed = self._folder / f"moved-{i}-{draw}", self._work.seed + draw
-            moved = rounding.moved_feed(ref, place, seed, grids, step)
-            refs.append(msgspec.structs.replace(moved, name=place.name))
-        return refs
 
     def _nudged(self, step: float) -> Path | None:
         """Write the model with small weights moved by one step; return None if none moves or it is too large."""

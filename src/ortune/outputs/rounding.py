@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +91,18 @@ def moved_feed(
             )
     feed_files.write_feeds(folder, feeds)
     return msgspec.structs.replace(ref, path=str(folder))
+
+
+def moved_feeds(
+    refs: Sequence[FeedRef], folder: Path, seed: int, grids: Mapping[str, Grid] | None, step: float
+) -> list[FeedRef]:
+    """Write copies of several feeds as ``moved_feed`` does, whose names differ from those of another seed."""
+    feeds = []
+    for i, ref in enumerate(refs):
+        place = folder / f"moved-{i}-{seed}"
+        moved = moved_feed(ref, place, seed, grids, step)
+        feeds.append(msgspec.structs.replace(moved, name=place.name))
+    return feeds
 
 
 def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Array:
