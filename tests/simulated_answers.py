@@ -45,7 +45,14 @@ def name_of(task: TrialTask) -> str:
 
 
 class Here(Machine):
-    """This machine, whose sensors nobody reads: those of the simulated one take their place."""
+    """This machine, whose sensors nobody reads: those of the simulated one take their place.
+
+    Its instruction sets are unknown, so that a number type that only the simulated processor has is run in another.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.host = msgspec.structs.replace(self.host, features=())
 
     def sensors(self) -> SensorSnapshot:
         return SensorSnapshot(load1=0.0, busy_us=0, own_us=0, at_ns=0)

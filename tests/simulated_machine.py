@@ -113,7 +113,8 @@ class Lab:
         slower_model: Digest of a model's file that takes a tenth longer than others.
         threads_log: By how much plans with fewer threads than CPUs differ from the default on a machine of their own,
             log units.
-        faster_rewrite: Name of a rewrite whose models take a third less than others.
+        faster_rewrite: Name of a rewrite whose models are faster than others.
+        faster_log: By how much, log units: a third less by default.
         faster_target: Target on which plans take half as long as elsewhere.
         memory: Times as much peak memory as the default's, for plans that have a setting or a rewrite.
         allocators: Whether plans may have the allocators of this machine.
@@ -130,6 +131,7 @@ class Lab:
     differ: bool = True
     slower_model: str = ""
     faster_rewrite: str = ""
+    faster_log: float = 0.4
     faster_target: str = ""
     threads_log: float = 0.0
     memory: Mapping[str, float] = field(default_factory=dict)

@@ -57,7 +57,7 @@ class Trial:
         log_ns += 0.1 * (self.model == lab.slower_model)
         self.threads = int(task.plan.settings.get("intra_op_num_threads", CPUS)) or CPUS
         log_ns += lab.threads_log * (self.threads < CPUS)
-        log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
+        log_ns -= lab.faster_log * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
         log_ns -= 0.7 * (bool(lab.faster_target) and targets.target_of(task.plan).name == lab.faster_target)
         self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
         self.first_ns, self.spent_ns = 0, 1e9 * self.start_s

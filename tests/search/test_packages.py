@@ -7,12 +7,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ortune.records import Block, BlockTrial, CaseTimes, Control, Measured, Plan, ProviderSpec, TrialDone
+from facts import facts
+from ortune.records import (
+    Block,
+    BlockTrial,
+    CaseTimes,
+    Control,
+    Measured,
+    OutputDifference,
+    Plan,
+    ProviderSpec,
+    RewriteSpec,
+    TrialDone,
+)
 from ortune.search import packages
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.halving import Entry
 from ortune.search.state import Search
+from ortune.verbs._shared.shipped import decide
 
 OPENVINO = "OpenVINOExecutionProvider"
 FOREIGN, OWN = Plan(providers=(ProviderSpec(name=OPENVINO),)), Plan(settings={"intra_op_num_threads": 2})
@@ -45,7 +58,13 @@ def entry(plan: Plan, ratio: float) -> Entry:
 def search(*, foreign: float, own: float, least: float = 0.10, confirmed: bool = True) -> Search:
     """A search in which both plans were raced and confirmed with these ratios to the default."""
     race = SimpleNamespace(
-        references=1, worth=0.01, objective="latency", with_current=False, allowed=(), default=Plan()
+        references=1,
+        worth=0.01,
+        objective="latency",
+        with_current=False,
+        allowed=(),
+        default=Plan(),
+        limit_bytes=None,
     )
     found = Search(
         race=race,  # type: ignore[arg-type]
@@ -121,3 +140,28 @@ def test_a_target_that_was_named_needs_no_gain_over_others() -> None:
     found = search(foreign=0.79, own=0.80, least=0.0)
     assert shipped(found) == FOREIGN
     assert not found.others
+
+
+INT8 = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
+FAR, ROUNDED = OutputDifference(ok=True, relative_l2=0.01), OutputDifference(ok=True, relative_l2=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "outputs", "ships"),
+    [(0.97, FAR, False), (0.90, FAR, True), (0.97, ROUNDED, True), (0.955, FAR, False)],
+)
+def test_a_confirmed_plan_is_shipped_where_its_gain_justifies_its_loss(
+    ratio: float, outputs: OutputDifference, ships: bool
+) -> None:
+    """Noise is 1 %: of 0.955, the whole interval is not below 0.95."""
+    found = search(foreign=1.0, own=1.0, confirmed=False)
+    found.winner = entry(INT8, ratio)
+    found.winner.outputs = outputs
+    found.others, found.confirmation = [], fresh_blocks({found.winner.arm: ratio * NOISE})
+    comparison = found.comparison(found.winner.arm)
+    assert comparison is not None and comparison.verdict == "faster"
+    plan, refused = decide(found, comparison, None)
+    assert (plan == INT8) is ships
+    assert (refused is not None and refused.lossy) is not ships
+    if refused is not None:
+        facts(refused.why, "dynamic-int8", "beyond rounding", "5 %", "the default is kept")

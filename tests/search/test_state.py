@@ -11,6 +11,7 @@ from ortune.records import Block, BlockTrial, CaseTimes, Control, Measured, Plan
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.halving import Entry
+from ortune.search.loss import is_lossy
 from ortune.search.state import Search, preferred
 
 EXACT = Plan(settings={"intra_op_num_threads": 2})
@@ -24,19 +25,22 @@ def entry(plan: Plan, *ratios: float) -> Entry:
 def test_results_change_only_for_what_was_seen_to_be_faster() -> None:
     exact = entry(EXACT, 0.75, 0.72, 0.70)
     alike = entry(FEWER_BITS, 0.60, 0.74, 0.66)
-    assert preferred([alike, exact]) is exact
+    assert preferred([alike, exact], is_lossy) is exact
     faster = entry(FEWER_BITS, 0.60, 0.70, 0.66)
-    assert preferred([faster, exact]) is faster
-    many = entry(FEWER_BITS, *np.linspace(0.55, 0.65, 10), 0.9)  # one block that a neighbour spoilt
-    assert preferred([many, exact]) is many
+    assert preferred([faster, exact], is_lossy) is exact  # by less than what justifies a loss
+    assert preferred([faster, exact], lambda *_: False) is faster
+    worth_it = entry(FEWER_BITS, 0.60, 0.68, 0.66)
+    assert preferred([worth_it, exact], is_lossy) is worth_it
+    many = entry(FEWER_BITS, *np.linspace(0.5, 0.6, 10), 0.9)  # one block that a neighbour spoilt
+    assert preferred([many, exact], is_lossy) is many
 
 
 def test_where_all_change_results_or_none_does_the_fastest_is_confirmed() -> None:
     slow, fast = entry(EXACT, 0.9, 0.9), entry(Plan(settings={"allow_spinning": False}), 0.8, 0.8)
-    assert preferred([fast, slow]) is fast
+    assert preferred([fast, slow], is_lossy) is fast
     only = entry(FEWER_BITS, 0.9, 0.95)
-    assert preferred([only]) is only
-    assert preferred([]) is None
+    assert preferred([only], is_lossy) is only
+    assert preferred([], is_lossy) is None
 
 
 def confirmed(*ratios: float) -> list[Block]:

@@ -18,13 +18,13 @@ from ortune.outputs.labels import Scores, compare_labels
 from ortune.outputs.rows import compare_rows
 from ortune.outputs.slices import in_words, slice_errors
 from ortune.outputs.steps import dequantized, grid_steps
-from ortune.records import OutputError
+from ortune.records import ROUNDING_L2, OutputError
 
 # Limits of the relative L2 distance, and of the largest error as a share of the largest |reference|. Two float8
 # values that round differently differ by a whole step of their few bits.
 LIMITS = {"float16": (1e-2, 1e-2), "bfloat16": (1e-2, 1e-2)}
 LIMITS |= {name: (1.05 * 2.0**-bits, 1.05 * 2.0**-bits) for name, (_, bits, _, _) in FLOAT8.items()}
-DEFAULT_LIMITS = (1e-4, 1e-3)
+DEFAULT_LIMITS = (ROUNDING_L2, 1e-3)
 SLICE_LIMIT = 1e3
 """Factor on the limit of a whole output that applies to a slice if the user gave no tolerance: rounding errors are as
 large in slices that are a thousand times smaller.

@@ -9,6 +9,9 @@ from ortune.records.base import Record, Value
 from ortune.records.machine import Sensors
 from ortune.records.protocol import FailureReason, TrialDone
 
+ROUNDING_L2 = 1e-4
+"""Relative L2 distance up to which outputs in float32 count as the same."""
+
 
 class Measured(Record, frozen=True, kw_only=True, tag="measured", tag_field="outcome"):
     """A completed trial: its times and memory, sensor readings, the worker's log, and the folder of its outputs."""

@@ -102,6 +102,10 @@ class TradeRow(Record, frozen=True, kw_only=True):
     n_blocks: int = 0
 
 
+NO_TIME = "no time left"
+"""``PrecisionRow.why`` of models that were not tested because their part of the budget was spent."""
+
+
 class PrecisionRow(Record, frozen=True, kw_only=True):
     """One quantized model that was tried: error, size and speed.
 
@@ -158,12 +162,15 @@ class Refused(Record, frozen=True, kw_only=True):
     Attributes:
         figures: Measurements over the fresh blocks.
         why: Why it is not shipped.
+        lossy: Whether it is not shipped because its outputs differ by more than rounding, and its gain is too small to
+            justify that.
     """
 
     plan: Plan
     comparison: Comparison
     why: str
     figures: Figures | None = None
+    lossy: bool = False
 
 
 PlaceState = Literal["raced", "timed", "ran", "functional-only", "failed", "absent", "not-tried"]

@@ -14,6 +14,7 @@ import numpy as np
 from ortune.records import Comparison, Plan
 from ortune.search.guards import waived
 from ortune.search.halving import Entry
+from ortune.search.loss import justifies_loss
 from ortune.search.refine import PAYS
 from ortune.search.state import Search
 
@@ -75,9 +76,11 @@ def left_for_package(search: Search, entry: Entry, shipped: Plan) -> bool:
 
 
 def _sound(search: Search, entry: Entry) -> bool:
-    """Return whether a plan has a confirmed gain that justifies a change, and no failed guard."""
+    """Return whether a plan has a confirmed gain that justifies a change and its loss, and no failed guard."""
     comparison = search.comparison(entry.arm, search.base)
     if comparison is None or comparison.verdict != "faster" or comparison.ratio > 1 - search.race.worth:
+        return False
+    if search.is_lossy(entry.plan, entry.outputs) and not justifies_loss(comparison):
         return False
     allowed = (*search.race.allowed, *waived(entry.plan, search.race.default))
     return entry.live and not any(g.failed and g.figure not in allowed for g in comparison.guards)

@@ -45,8 +45,13 @@ def with_only(plan: Plan, names: set[str], required: Plan) -> Plan:
 
 def is_exact(plan: Plan) -> bool:
     """Return whether a plan changes results at most by rounding."""
+    return safety_classes(plan) <= {"exact"}
+
+
+def safety_classes(plan: Plan) -> set[str]:
+    """Return the safety classes of a plan's rewrites and settings."""
     classes = [rewrites.find(spec.name).safety for spec in plan.rewrites]
-    return {*classes, *(knobs.find(name).safety_of(v) for name, v in plan.settings.items())} <= {"exact"}
+    return {*classes, *(knobs.find(name).safety_of(value) for name, value in plan.settings.items())}
 
 
 def merge(under: Plan, over: Plan) -> Plan:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
-from ortune.records import Block, Comparison, Control, Host, Measured, Plan, VerdictName
+from ortune.records import (
+    Block,
+    Comparison,
+    Control,
+    Host,
+    Measured,
+    OutputDifference,
+    Plan,
+    VerdictName,
+)
 from ortune.search import confirm, trial_counts
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.guards import broken_guard, guards, other_changes
 from ortune.search.halving import CURRENT, Entry, Halving
+from ortune.search.loss import WORTH_LOSS, is_lossy
 from ortune.search.plan_edits import is_exact
 from ortune.search.refine import PAYS, Costs, ablate, combine, screen_rest, try_neighbours
 from ortune.search.schedule import Steps
@@ -77,6 +87,20 @@ class Search:
         """The arm that a winner would replace."""
         return CURRENT if self.race.with_current else BASE
 
+    def is_lossy(self, plan: Plan, outputs: OutputDifference | None) -> bool:
+        """Return whether outputs differ from those of the plan that runs now by more than rounding; see ``loss``."""
+        return is_lossy(plan, outputs, self.required, self.current or self.default)
+
+    def is_passed_over(self, entry: Entry) -> bool:
+        """Return whether a plan looked faster than the winner, but not by as much as justifies its loss."""
+        winner = self.winner
+        return (
+            winner is not None
+            and entry.median_log_ratio < winner.median_log_ratio
+            and self.is_lossy(entry.plan, entry.outputs)
+            and not self.is_lossy(winner.plan, winner.outputs)
+        )
+
     def compare_with(self, default: Plan, current: Plan | None) -> None:
         """Replace the default, with which all plans are compared, and the current plan."""
         self.default = self.race.default = default
@@ -126,7 +150,7 @@ class Search:
         Args:
             ranked: Plans with enough blocks that may be confirmed, fastest first.
         """
-        fastest = preferred(ranked)
+        fastest = preferred(ranked, self.is_lossy)
         if fastest is None or not self.needs_package(fastest.plan):
             return fastest
         own = next((entry for entry in ranked if not self.needs_package(entry.plan)), None)
@@ -233,11 +257,18 @@ class Search:
         return effect if np.isfinite(effect) else None
 
 
-def preferred(ranked: Sequence[Entry]) -> Entry | None:
+def preferred(
+    ranked: Sequence[Entry], lossy: Callable[[Plan, OutputDifference | None], bool]
+) -> Entry | None:
     """Return the fastest plan, or the fastest exact plan if the fastest plan is inexact and not clearly faster.
 
     A text detector ran 34 % faster quantized and 29 % faster with exact rewrites, which two blocks cannot distinguish;
     confirmed, it was 25 %.
+
+    Args:
+        ranked: Plans, fastest first.
+        lossy: Returns whether a plan with this difference of outputs must gain enough over the exact plan to justify
+            a loss.
     """
     fastest = next(iter(ranked), None)
     exact = next((e for e in ranked if is_exact(e.plan)), None)
@@ -247,4 +278,5 @@ def preferred(ranked: Sequence[Entry]) -> Entry | None:
     slowest = np.log(pairs.wilcoxon_interval(ratios).ratio_high)
     # With too few blocks for an interval, use the slowest of all.
     slowest = slowest if np.isfinite(slowest) else ratios.max()
-    return fastest if slowest < exact.median_log_ratio else exact
+    least = np.log1p(-WORTH_LOSS) if lossy(fastest.plan, fastest.outputs) else 0.0
+    return fastest if slowest < exact.median_log_ratio + least else exact

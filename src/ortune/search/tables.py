@@ -24,6 +24,7 @@ from ortune.search import packages
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, log_ratios, measured
 from ortune.search.figures import describe, figure
 from ortune.search.halving import CURRENT, Entry
+from ortune.search.loss import WORTH_LOSS
 from ortune.search.reasons import ENDED, Reason
 from ortune.search.refine import Costs
 from ortune.search.state import Search
@@ -143,6 +144,8 @@ def candidates(
             status, why = "not-tried", Reason(code="budget-before-it-ran")
         elif status == "not-tried" and entry.ratios:
             status, why = "eliminated", Reason(code="budget-after-one-block")
+        elif status is None and not exploring and search.is_passed_over(entry):
+            status, why = "eliminated", Reason(code="small-lossy-gain", share_ratio=WORTH_LOSS)
         elif status is None and not exploring and packages.left_for_package(search, entry, shipped):
             status, why = "eliminated", Reason(code="not-adopted", share_ratio=search.worth_adopting)
         elif status is None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.records import ENOUGH_INPUTS, Calibration, OutputDifference, Plan, PrecisionRow
+from ortune.durations import as_option
+from ortune.printable import amount
+from ortune.records import ENOUGH_INPUTS, NO_TIME, Calibration, OutputDifference, Plan, PrecisionRow
 from ortune.show import rewrite_words
 from ortune.show.document import Cell, Column, Table, table
 from ortune.show.numbers import change, percent, significant, size, span
 
+MOST_NAMED = 3
+"""Maximum number of models that are named for each reason."""
 HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
 
 
@@ -51,6 +55,36 @@ def model(plan: Plan) -> str:
     *before, last = map(rewrite_words.spec, plan.rewrites)
     after = f" after {', '.join(before)}" if before else ""
     return f"{last}{after}{'' if rest == 'default' else f' with {rest}'}"
+
+
+def method(plan: Plan) -> str:
+    """Return the method of a model as text: all its rewrites, the layers left in float, and the provider.
+
+    On the CPU provider, settings are left out.
+    """
+    settings = plan.settings if plan.providers else {}
+    return model(Plan(rewrites=plan.rewrites, providers=plan.providers, settings=settings))
+
+
+def by_reason(rows: Sequence[PrecisionRow], noun: str, enough_s: float = 0.0) -> list[str]:
+    """Return a line for each reason that models were not compared, with their number and the names of the first.
+
+    Args:
+        rows: The models.
+        noun: What a model is called in the line.
+        enough_s: A budget that is enough for all models without time; 0 if it is unknown.
+    """
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        enough = f" (--budget {as_option(enough_s)} is enough)" if enough_s and row.why == NO_TIME else ""
+        names.setdefault(row.why + enough, []).append(method(row.plan))
+    return [f"{amount(len(each), noun)}: {reason} ({_listed(each)})" for reason, each in names.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join the first names with semicolons, because names contain commas, and count the remaining names."""
+    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    return "; ".join([*names[:MOST_NAMED], *more])
 
 
 def made_by(tool: str) -> str:

@@ -18,13 +18,12 @@ from onnx import TensorProto, helper, numpy_helper
 import made_runtimes
 from onnx_text import assemble, model_of, saved
 from ortune import rewrites
+from ortune.engines.quantizing.inputs import QuantizationInputs, write_inputs
 from ortune.engines.quantizing.precision_table import error_class, table
 from ortune.engines.quantizing.quantizing import (
     Quantising,
-    QuantizationInputs,
     named_operator,
     unsaturated,
-    write_inputs,
 )
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import InputError

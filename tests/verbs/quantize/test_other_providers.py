@@ -7,61 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import made_runtimes
 from facts import facts
-from onnx_text import assemble
 from ortune import targets
 from ortune.catalogue.knobs import lower_precisions
-from ortune.records import OutputDifference, Plan, ProviderSpec, RewriteSpec
+from ortune.records import NO_TIME, OutputDifference, Plan, ProviderSpec, RewriteSpec
 from ortune.verbs.quantize import words
 from ortune.verbs.quantize.other_providers import planned
 from ortune.verbs.quantize.precision import QuantizedModel
 from ortune.verbs.quantize.race import MOST_ELSEWHERE, contestants
 from ortune.verbs.quantize.result import FrontRow, QuantizeResult
+from precision_machine import OPENVINO, places_reached, products, slow_host, with_bfloat16
 from simulated_machine import Faults, Lab, measuring_on
 from targets_here import runtimes_here
 from within import program
 
 pytestmark = pytest.mark.xdist_group("quantize")
 
-OPENVINO = "OpenVINOExecutionProvider"
 ON_OPENVINO = (ProviderSpec(name=OPENVINO),)
-
-
-def saved(folder: Path, *, infinite: bool = False) -> Path:
-    """Two products, and inputs for them; between them, if wanted, values that are infinite and masked later."""
-    rng = np.random.default_rng(5)
-    weights = [
-        numpy_helper.from_array((rng.standard_normal((64, 64)) * 0.12).astype(np.float32), name)
-        for name in "ab"
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "a"], ["m"], name="first"),
-        helper.make_node("Relu", ["m"], ["r"]),
-        helper.make_node("MatMul", ["r", "b"], ["y"], name="second"),
-    ]
-    if infinite:
-        # The first product is computed from minus infinity, and only where it is no number is known of it.
-        nodes = [
-            helper.make_node("Relu", ["x"], ["positive"]),
-            helper.make_node("Log", ["positive"], ["logarithm"]),
-            helper.make_node("MatMul", ["logarithm", "a"], ["m"], name="first"),
-            helper.make_node("IsNaN", ["m"], ["lost"]),
-            helper.make_node("MatMul", ["x", "b"], ["second_out"], name="second"),
-            helper.make_node("Where", ["lost", "second_out", "x"], ["y"]),
-        ]
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 64])
-    onnx.save(assemble(nodes, "float[8,64] x", [y], weights, name="products"), folder / "m.onnx")
-    (folder / "data").mkdir()
-    for seed in range(8):
-        x = np.random.default_rng(seed).standard_normal((8, 64)).astype(np.float32)
-        np.savez(folder / "data" / f"{seed}.npz", x=x)
-    return folder / "m.onnx"
 
 
 def float_row(result: QuantizeResult) -> FrontRow:
@@ -69,14 +34,16 @@ def float_row(result: QuantizeResult) -> FrontRow:
 
 
 def quantized(
-    folder: Path, *options: str, faults: Faults | None = None, tolerance: str = "0.05", infinite: bool = False
-) -> QuantizeResult:
+    folder: Path, *options: str, faults: Faults | None = None, tolerance: str = "0.05", infinite: bool = False,
+    budget: str = "100s",
+) -> QuantizeResult:  # fmt: skip
     made_runtimes.require("openvino")
     lab = Lab(1, faults=faults or Faults(), faster_rewrite="static-int8", faster_target="openvino")
+    model = products(folder, infinite=infinite)
     with measuring_on(lab):
         code, out, said = program([
-            "quantize", str(saved(folder, infinite=infinite)), "--data", str(folder / "data"), "--tolerance", tolerance,
-            "--budget", "100s", "--store", str(folder / "store"), "--output", str(folder), "--json", *options,
+            "quantize", str(model), "--data", str(folder / "data"), "--tolerance", tolerance, "--budget", budget,
+            "--store", str(folder / "store"), "--output", str(folder), "--json", *options,
         ])  # fmt: skip
     assert code == 0, said
     return msgspec.convert(json.loads(out)["result"], QuantizeResult)
@@ -121,6 +88,26 @@ def test_what_another_package_gains_is_named_and_the_answer_runs_in_the_users_ow
     )
     assert float_row(result) is result.front[0]
     assert "--targets openvino" in " ".join(words.on_target(result))
+
+
+@pytest.mark.parametrize("tool_s", [4.0, 8.0])
+def test_150_s_reach_bfloat16_and_two_quantized_files_on_each_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool_s: float
+) -> None:
+    """A run takes 10 ms, and a file of a quantizer several seconds; what is not reached has the budget that does."""
+    with_bfloat16(monkeypatch)
+    slow_host(monkeypatch, tool_s=tool_s)
+    result = quantized(tmp_path, "--no-bundle", "--targets", "openvino", budget="150s")
+    tested = [row.plan for row in result.methods if row.tested]
+    files = places_reached([plan for plan in tested if plan.rewrites])
+    assert files["cpu"] >= 2 and files["openvino"] >= 2
+    types = {plan.settings["openvino_precision"] for plan in tested if plan.providers and not plan.rewrites}
+    assert types == {"bf16", "f32"}
+    raced = [row.plan for row in result.front if row.comparison is not None]
+    assert raced and result.changes
+    late = [row for row in result.methods if row.why == NO_TIME]
+    assert bool(late) == bool(result.all_methods_s) and (tool_s < 8 or late)
+    assert not late or result.all_methods_s > 150
 
 
 def test_a_target_that_is_named_may_be_the_answer_and_its_bundle_names_the_packages(tmp_path: Path) -> None:

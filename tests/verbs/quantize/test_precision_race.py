@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ortune.records import OutputDifference, Plan, RewriteSpec
+from dataclasses import replace
+
+from ortune.records import OutputDifference, Plan, ProviderSpec, RewriteSpec
 from ortune.verbs.quantize.precision import QuantizedModel
-from ortune.verbs.quantize.race import contestants
+from ortune.verbs.quantize.race import contestants, most_promising_first
 
 FLOAT_NS = 3e6
 
@@ -39,3 +41,21 @@ def test_a_whole_model_beyond_the_tolerance_takes_no_place_of_those_within() -> 
     wrong = quantized(1.8e6, 0.6, ok=False)
     predicted = [quantized(2.0e6, 0.05, "a"), quantized(2.1e6, 0.04, "a", "b")]
     assert contestants([wrong, *predicted])[:2] == predicted
+
+
+def test_a_short_budget_compares_first_what_was_seen_to_be_faster_and_may_win() -> None:
+    """The only model of the CPU provider within the tolerance is slower than float; another provider's float is not."""
+    slower = quantized(6.0e6, 0.01, means="dynamic-int8")
+    wrong = quantized(1.0e6, 0.9, ok=False)
+    plan = Plan(
+        providers=(ProviderSpec(name="OpenVINOExecutionProvider"),), settings={"openvino_precision": "f32"}
+    )
+    elsewhere = replace(quantized(2.4e6, 1e-6), plan=plan)
+    for ships in (lambda plan: True, lambda plan: not plan.providers):
+        assert most_promising_first([slower, wrong, elsewhere], ships)[0] is elsewhere
+    own = quantized(2.5e6, 0.02)
+    models = [slower, own, elsewhere]
+    assert most_promising_first(models, lambda plan: True) == [elsewhere, slower, own]
+    # What needs another package may not win, so what may comes first.
+    assert most_promising_first(models, lambda plan: not plan.providers) == [own, slower, elsewhere]
+    assert most_promising_first([slower, wrong], lambda plan: True) == [slower, wrong]

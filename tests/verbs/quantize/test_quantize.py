@@ -522,6 +522,32 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path, monkeypatch: pytest
     assert "8-bit results differ" in done.stderr
 
 
+def test_a_confirmed_gain_that_is_too_small_for_its_error_is_shown_and_float_is_kept(tmp_path: Path) -> None:
+    """Quantized models take 3 % less time, which fresh blocks confirm; the outputs are beyond rounding."""
+    model(tmp_path / "m.onnx")
+    lab = Lab(1, faster_rewrite="static-int8", faster_log=0.03, differ=False, weather=Weather(process=0.002))
+    code, out, said = quantize(
+        tmp_path, "--data", str(data(tmp_path / "data")), "--tolerance", "0.2", "--budget", "3m", "--json", lab=lab
+    )  # fmt: skip
+    assert code == 0, said
+    document = json.loads(out)
+    result = result_of(document)
+    assert document["verdict"] == "inconclusive" and not result.changes and not result.bundle
+    small = [row for row in result.front if row.small_gain]
+    assert small and not any(row.chosen for row in small) and result.front[0].chosen
+    for row in small:
+        assert row.ok and row.comparison is not None and row.comparison.verdict == "faster"
+        assert row.comparison.ratio_high is not None and 0.95 < row.comparison.ratio_high < 1
+    facts(
+        result.headline,
+        "1.03x in p",
+        "with an error of",
+        "1.05x or more",
+        "keep the float model",
+        "NOT FINAL",
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "what"),
     [

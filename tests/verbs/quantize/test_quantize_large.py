@@ -19,6 +19,7 @@ from onnx_text import assemble
 from ortune.errors import Interrupted
 from ortune.measuring.watcher import Watcher
 from ortune.targets.tool import ToolFailed, ToolProcess, peak_bytes
+from ortune.verbs.quantize import requirements
 from ortune.verbs.quantize import run as verb
 from ortune.verbs.quantize.result import QuantizeResult
 from simulated_machine import Lab, measuring_on
@@ -203,7 +204,7 @@ def test_models_that_are_not_made_in_time_take_it_from_the_budget(
 def test_the_memory_that_a_large_model_needs_is_said_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verb, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(requirements, "LARGE_BYTES", 1 << 20)
     decoder(tmp_path / "m.onnx")
     options = verb.Options(model=tmp_path / "m.onnx", store=tmp_path / "store", bundle=False)
     sentences: list[str] = []

@@ -12,6 +12,7 @@ import pytest
 import golden
 from facts import facts
 from ortune.records import (
+    NO_TIME,
     Adoption,
     Calibration,
     Envelope,
@@ -30,7 +31,7 @@ from ortune.show.html import pages
 from ortune.verbs.quantize import basis_words as quantize_basis
 from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize import words as quantize_words
-from ortune.verbs.quantize.result import NO_TIME, FrontRow, LayerRow, QuantizeResult
+from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
 FLOAT = FrontRow(plan=Plan(), error=0.0, ok=True, n_float=2, n_layers=2)
@@ -42,7 +43,7 @@ SEEN = FrontRow(
 
 def answered(*, exploring: bool) -> QuantizeResult:
     return QuantizeResult(
-        side=golden.side(), winner=Plan(), default_figures=golden.figures(11e6), tolerance="1 %",
+        side=golden.side(), winner=Plan(), default_figures=golden.figures(11e6), tolerance="0.01",
         front=(FLOAT, SEEN), calibration=Calibration(inputs=60, checked=60, source="real.npz"),
         no_time=quantize_words.no_time(2, 270, exploring=exploring), enough_s=270,
         reproduce="ortune quantize a.onnx --data real.npz --budget 60s",
@@ -435,3 +436,32 @@ def test_each_table_of_models_has_its_own_heading() -> None:
     result = answered(exploring=True)
     titles = [sections.whole_models(result).title, sections.models_by_error(result).title]
     assert all(titles) and len(set(titles)) == 2
+
+
+def test_a_gain_that_is_too_small_for_its_error_is_said_with_the_gain_that_is_needed() -> None:
+    """The row and its figure are in the table, and nothing is called the best without another package but float."""
+    found = golden.comparison(
+        ratio=0.98, ratio_low=0.97, ratio_high=0.985, phase="confirm", verdict="faster", n_blocks=24
+    )
+    small = msgspec.structs.replace(SEEN, comparison=found, error=0.0094, small_gain=True, pareto=True)
+    result = msgspec.structs.replace(answered(exploring=False), front=(FLOAT, small), no_time="")
+    facts(quantize_words.headline(result), "1.02x in p50", "24 blocks", "error of 0.94 %", "1.05x or more")
+    text = " ".join(golden.printed(shown_of(result), 160).split())
+    facts(text, "1.02x", "gains too little for its error")
+    adopted = msgspec.structs.replace(result, adoption=OPENVINO_PACKAGE)
+    assert sections.without_package(adopted) is FLOAT
+
+
+def test_the_nearest_of_models_beyond_the_tolerance_is_nearest_by_its_measure() -> None:
+    """Labels have no distance, so the one with the smallest distance may be wrong most often."""
+    rows = [
+        msgspec.structs.replace(
+            SEEN, ok=False, error=error, comparison=None,
+            outputs=OutputDifference(ok=False, what=f"top-1 agreement {top1}, limit 0.99", top1=top1),
+        )
+        for error, top1 in ((0.0, 0.5), (0.3, 0.97))
+    ]  # fmt: skip
+    result = msgspec.structs.replace(
+        answered(exploring=False), front=(FLOAT, *rows), no_time="", tolerance="top1>=0.99"
+    )
+    facts(quantize_words.headline(result), "nearest: top-1 agreement 0.97, limit 0.99")

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import onnx_ir as ir
 
 from ortune import rewrites, targets
+from ortune.engines.quantizing.inputs import QuantizationInputs
 from ortune.engines.quantizing.outputs import QuantizedOutputs
 from ortune.engines.quantizing.precision_table import error_class
 from ortune.engines.racing.tuning import Tuning
-from ortune.errors import InputError
 from ortune.graph.dot_products import saturates
 from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import holds
-from ortune.inputs import calibrating, feed_files, user_feeds, workload
-from ortune.inputs.feed_files import Array
-from ortune.inputs.feeds import FeedValue
 from ortune.measuring.limits import patience_s
-from ortune.measuring.measuring import Measuring
 from ortune.measuring.pilot import PILOT_RUNS
 from ortune.records import (
-    ENOUGH_INPUTS,
-    Calibration,
-    FeedRef,
+    NO_TIME,
     Host,
     Measured,
     Plan,
@@ -40,35 +33,14 @@ from ortune.search.figures import TIMES, figure
 from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals.plans import PlanProposal
 
-_Labelled = tuple[dict[str, FeedValue], Array | None]
-"""A set of inputs, and its label or None."""
 STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
-INVENTED = 8  # sets of generated inputs to calibrate on, if the user gave none
-INVENTED_CHECKED = 4  # further generated sets, to measure the error
-HELD_OUT = 4  # one in so many of the user's sets is kept to measure the error
-LONG_CHECK_S = 3.0  # maximum seconds of runs with ENOUGH_INPUTS; if slower, fewer inputs rank models
-MOST_CHECKED = 16
 MOST_TRIED = 9
+FIRST = 2  # models that are tried on the CPU provider before other providers run any
 MOST_GIVEN = 2  # quantized models of the CPU provider that each other provider runs too
 MOST_LEFT_OUT = 3  # operators named by errors that are excluded, one after another
 PRIOR_FASTER, FASTER = 0.95, 0.9  # plans whose ratio was below FASTER are raced first
 SILENT = "outputs are nearly zero for these inputs, so the error is unknown (pass real inputs with --data)"
 NOT_SLOWER = 1.05  # a single observation above this ratio rejects a model
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizationInputs:
-    """Inputs for the calibration of quantized models, and inputs for measuring their error.
-
-    Attributes:
-        held_out: Inputs for the error, as many as a final result needs, and not calibrated on if there are enough.
-        checking: All of ``held_out``, or if runs are slow, a subset that suffices to rank models.
-    """
-
-    calibrating: tuple[FeedRef, ...]
-    held_out: tuple[FeedRef, ...]
-    checking: tuple[FeedRef, ...]
-    summary: Calibration
 
 
 def may_saturate(spec: RewriteSpec) -> bool:
@@ -86,83 +58,6 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
     return rewrites.canonical(RewriteSpec(name=spec.name, params={**spec.params, "range": "7"}))
 
 
-def write_inputs(baseline: Measuring) -> QuantizationInputs:
-    """Write the inputs for calibration and error measurement: the user's inputs, or generated ones if there are none.
-
-    Raises:
-        InputError: The user's inputs cannot be read, do not fit the model, or contain no set of finite numbers.
-    """
-    data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
-    labelled = 0
-    if data is not None or work.inputs_path:
-        source = data or Path(work.inputs_path)
-        refs = []
-        option = "--data" if data else "--inputs"
-        read = user_feeds.labelled(source, model, option, work.image)
-        sets = _usable(baseline, read, f"{option} {source}")
-        for i, (values, label) in enumerate(sets):
-            refs.append(_written(baseline, f"data-{i}", values))
-            if label is not None:
-                labelled += 1
-                feed_files.write_label(Path(refs[-1].path), label)
-        # Every fourth, not the last quarter, since files are often ordered by class or by date.
-        checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
-        taught = [r for r in refs if r not in checking] or refs
-    else:
-        source = None
-        refs = []
-        for seed in range(INVENTED + INVENTED_CHECKED):
-            feeds = workload.feeds(model, msgspec.structs.replace(work, seed=work.seed + seed))
-            _, values = feeds[seed % len(feeds)]
-            refs.append(_written(baseline, f"invented-{seed}", values))
-        taught, checking = refs[:INVENTED], refs[INVENTED:]
-    enough_s = ENOUGH_INPUTS * baseline.pilot.input_ns / 1e9
-    held_out = _spread(checking, ENOUGH_INPUTS)
-    checking = held_out if enough_s <= LONG_CHECK_S else _spread(held_out, MOST_CHECKED)
-    calibration = Calibration(
-        inputs=len(taught),
-        checked=len(checking),
-        source="" if source is None else str(source),
-        labelled=labelled,
-    )
-    return QuantizationInputs(
-        calibrating=tuple(taught),
-        held_out=tuple(held_out),
-        checking=tuple(checking),
-        summary=calibration,
-    )
-
-
-def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
-    """Return the sets of inputs that are usable for calibration, and add a note about the other sets."""
-    hidden = calibrating.masks(baseline.side.model.ir)
-    faults = [calibrating.fault(values, hidden) for values, _ in sets]
-    first = next(((i, why) for i, why in enumerate(faults) if why), None)
-    if first is None:
-        return list(sets)
-    what = f"{first[1]}{f' in set {first[0] + 1}' if len(sets) > 1 else ''}"
-    if all(faults):
-        raise InputError(
-            f"no set of inputs can be used for calibration: {what}",
-            where=where,
-            do="pass inputs with rows of finite values",
-        )
-    n = sum(map(bool, faults))
-    baseline.note(messages.SkippedInputs(n_skipped=n, n_sets=len(sets), first=what))
-    return [entry for entry, why in zip(sets, faults, strict=True) if not why]
-
-
-def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:
-    """Return at most ``most`` inputs, evenly spaced, since the first of sorted files may all be of one class."""
-    return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
-
-
-def _written(baseline: Measuring, name: str, values: dict[str, FeedValue]) -> FeedRef:
-    place = baseline.scratch / "calibration" / name
-    feed_files.write_feeds(place, values)
-    return FeedRef(name=name, path=str(place))
-
-
 def is_quantising(plan: Plan) -> bool:
     """Return whether a plan runs a quantized model."""
     return any(rewrites.find(spec.name).family == FAMILY for spec in plan.rewrites)
@@ -174,7 +69,7 @@ class Quantising:
     def __init__(self, run: Tuning, inputs: QuantizationInputs) -> None:
         self._run, self._inputs = run, inputs
         # A share of the time left now, by journalled times, so a resumed session decides the same.
-        self._budget = run.whole_budget.share(QUANTIZE_SHARE)
+        self._budget, self._began_s = run.whole_budget.share(QUANTIZE_SHARE), run.whole_budget.spent_s
         self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking, source=run.models.source)
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
@@ -190,7 +85,9 @@ class Quantising:
         if waiting:
             self._run.watch.tell(messages.TestingModels(n_models=len(waiting)))
         raced: list[PlanProposal] = []
-        while waiting and len(self.rows) < MOST_TRIED:
+        while waiting and len(own := self._own_rows) < MOST_TRIED:
+            if len(own) == FIRST:
+                raced += self._on_other_providers(bases)
             proposal = waiting.pop(0)
             if proposal.plan.id in self._seen:
                 continue
@@ -206,35 +103,44 @@ class Quantising:
             if not row.why:
                 prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
                 raced.append(PlanProposal(plan=proposal.plan, origin=proposal.origin, prior=prior))
-        raced += [proposal for base in bases for proposal in self._on_other_providers(base)]
+        raced += self._on_other_providers(bases)
+        self._suggest_budget()
         others = [p for p in proposed if not is_quantising(p.plan)]
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
-    def _on_other_providers(self, base: Plan) -> list[PlanProposal]:
+    @property
+    def _own_rows(self) -> list[PrecisionRow]:
+        return [row for row in self.rows if not row.plan.providers]
+
+    def _on_other_providers(self, bases: Sequence[Plan]) -> list[PlanProposal]:
         """Return the plans that run a quantized model on another provider with right outputs and not slower.
 
+        Called again, it tries only the models that are new since.
+
         Args:
-            base: Plan of the provider without a quantized model.
+            bases: One plan of each provider, without a quantized model.
         """
-        own = [row for row in self.rows if not row.plan.providers]
-        right = sorted((row for row in own if not row.why), key=lambda row: row.ratio or 1.0)
+        return [proposal for base in bases for proposal in self._on(base)]
+
+    def _on(self, base: Plan) -> list[PlanProposal]:
+        own = self._own_rows
+        # A file may suit the provider better than the CPU, so those that are slower there are given too.
+        right = [row for row in own if row.outputs is not None and row.outputs.ok]
+        right.sort(key=lambda row: row.ratio or 1.0)
         files = [row.plan for row in right[:MOST_GIVEN]]
-        # Files of other quantizers may suit the provider better than the CPU, so their time there does not matter.
-        of_tools = (
-            row.plan
-            for row in own
-            if is_of_other_tool(row.plan) and row.outputs is not None and row.outputs.ok
-        )
         static = next((row.plan for row in own if row.plan.rewrites[-1].name == STATIC), None)
         for params in targets.target_of(base).provider.static_int8 if static is not None else ():
             assert static is not None
             files.append(with_parameters(static, **rewrites.parse(f"{STATIC}:{params}").params))
-        files += [file for file in of_tools if file not in files]
+        files += [row.plan for row in right[MOST_GIVEN:] if is_of_other_tool(row.plan)]
         kept: list[PlanProposal] = []
         for file in files:
             plan = msgspec.structs.replace(
                 file, providers=base.providers, settings={**file.settings, **base.settings}
             )
+            if plan.id in self._seen:
+                continue
+            self._seen.add(plan.id)
             if self._budget.left_ns < 0:
                 self._add(plan)
                 continue
@@ -246,7 +152,15 @@ class Quantising:
 
     def _add(self, plan: Plan) -> None:
         """Add a row for a plan whose model was not tried for lack of time."""
-        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why="no time left", tested=False))
+        self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why=NO_TIME, tested=False))
+
+    def _suggest_budget(self) -> None:
+        """Set the budget to suggest to one that is enough for all models, if there was no time for some."""
+        run, n_tested = self._run, sum(row.tested for row in self.rows)
+        if n_tested and n_tested < len(self.rows):
+            each_s = (run.whole_budget.spent_s - self._began_s) / n_tested
+            needed_s = self._began_s + len(self.rows) * each_s / QUANTIZE_SHARE
+            run.checks_s = max(run.checks_s, run.whole_budget.enough_s(needed_s))
 
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
         """Create and run the model of one plan; return its row, and plans to try instead, each with its origin."""

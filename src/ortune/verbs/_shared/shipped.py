@@ -9,6 +9,7 @@ from ortune.search.blocks import BASE, failures, log_ratios, measured
 from ortune.search.figures import describe
 from ortune.search.guards import over_memory, waived
 from ortune.search.halving import CURRENT
+from ortune.search.loss import WORTH_LOSS, justifies_loss
 from ortune.search.state import Search
 from ortune.show import others_words
 from ortune.verbs._shared import tuned_words
@@ -61,6 +62,7 @@ def decide(
     failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
+    lossy = False
     peak = over_memory(measured(search.confirmation, search.winner.arm), race.limit_bytes)
     # A plan that fails alone or is slower alone is refused first, however fast it was next to other processes.
     if fell:
@@ -69,6 +71,8 @@ def decide(
         why = tuned_words.not_shipped(leader, name, "slower-alone", race.worth)
     elif deciding.verdict != "faster":
         why = tuned_words.not_shipped(leader, name, "not-confirmed", race.worth)
+    elif lossy := search.is_lossy(plan, search.winner.outputs) and not justifies_loss(deciding):
+        why = tuned_words.not_shipped(leader, name, "small-lossy-gain", WORTH_LOSS)
     elif deciding.ratio > 1 - race.worth:
         why = tuned_words.not_shipped(leader, name, "small-gain", race.worth)
     elif peak:
@@ -82,7 +86,7 @@ def decide(
     else:
         return plan, None
     figures = describe(measured(search.confirmation, search.winner.arm), search.judgement.statistic)
-    return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures)
+    return stays, Refused(plan=plan, comparison=deciding, why=why, figures=figures, lossy=lossy)
 
 
 def faster_under_load(search: Search) -> list[str]:

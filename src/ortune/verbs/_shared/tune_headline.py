@@ -9,6 +9,7 @@ from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
 from ortune.printable import amount, amounts
 from ortune.records import BUSY, BUSY_MACHINE, Candidate, Comparison, Plan
+from ortune.search.loss import WORTH_LOSS
 from ortune.show import headline as heads
 from ortune.show import others_words, precision_words
 from ortune.show import output_words as compare_outputs
@@ -283,6 +284,8 @@ def acceptance(result: TuneResult) -> list[str]:
     claim = result.refused.comparison if result.refused else None
     if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
         return []
+    if result.refused is not None and result.refused.lossy:
+        return []
     if not_adopted(result):
         assert result.refused is not None
         return ["--targets", targets.target_of(result.refused.plan).name]
@@ -306,6 +309,9 @@ def not_adopted(result: TuneResult) -> bool:
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
     """Return a phrase on why a faster plan is not shipped."""
     gain = f"{tuned_words.subject(_leader(result))} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
+    if result.refused is not None and result.refused.lossy:
+        least = times(1 / (1 - WORTH_LOSS))
+        return f"{gain}, but outputs may change beyond rounding only for a confirmed {least} or more"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
     if not_adopted(result):

@@ -39,7 +39,7 @@ def fell_alone(plan: str, kept: str, reason: str) -> str:
 def not_shipped(
     plan: str,
     kept: str,
-    why: Literal["slower-alone", "not-confirmed", "small-gain", "under-load"],
+    why: Literal["slower-alone", "not-confirmed", "small-lossy-gain", "small-gain", "under-load"],
     worth: float,
 ) -> str:
     """Return a sentence that says why the leader is not shipped.
@@ -53,6 +53,8 @@ def not_shipped(
     said = {
         "slower-alone": f"{plan} is faster next to other processes and slower alone: {kept} is kept",
         "not-confirmed": f"{plan} looked fastest but was not confirmed: {kept} is kept",
+        "small-lossy-gain": f"{plan} changes outputs beyond rounding and is not confirmed to gain "
+        f"{100 * worth:g} %: {kept} is kept",
         "small-gain": f"{plan} gains less than the required {100 * worth:g} % (--worth): {kept} is kept",
         "under-load": f"{plan} {ONLY_UNDER_LOAD}: {kept} is kept (--allow busy)",
     }
@@ -157,6 +159,7 @@ def reason(why: Reason) -> str:
         "worsens": f"{WORSENS}: {why.text}",
         "over-memory": f"{why.text}, more than --max-memory",
         "pruned": "some of its settings have no gain",
+        "small-lossy-gain": f"not faster by the {100 * why.share_ratio:g} % that justify outputs beyond rounding",
         "slower-than-complete": "slower than the complete winner",
         "not-confirmed": "observed but not confirmed",
         "another-faster": "another configuration was faster",

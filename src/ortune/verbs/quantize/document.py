@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ortune.engines.quantizing.quantizing import HELD_OUT, may_saturate
+from ortune.engines.quantizing.inputs import HELD_OUT
+from ortune.engines.quantizing.quantizing import may_saturate
 from ortune.engines.racing.tuning import Tuning
 from ortune.graph.dot_products import saturates
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import ENOUGH_INPUTS, Calibration, Host, Plan, PrecisionRow, ShippedAnswer
 from ortune.search.blocks import measured
 from ortune.search.figures import describe
+from ortune.search.loss import justifies_loss
 from ortune.search.precision import front
 from ortune.verbs._shared.other_programs import worded
 from ortune.verbs.quantize.precision import QuantizedModel
@@ -104,6 +106,9 @@ def _front(
         arm = model.plan.id
         blocks = search.confirmation if measured(search.confirmation, arm) else search.race.all_blocks
         trials = measured(blocks, arm)
+        comparison = (
+            worded(search.comparison(arm)) if blocks is search.confirmation else search.race_comparison(arm)
+        )
         rows.append(
             FrontRow(
                 plan=model.plan,
@@ -114,10 +119,12 @@ def _front(
                 size_bytes=model.size_bytes,
                 outputs=model.outputs,
                 figures=describe(trials, statistic) if trials else None,
-                comparison=worded(search.comparison(arm))
-                if blocks is search.confirmation
-                else search.race_comparison(arm),
+                comparison=comparison,
                 chosen=model is winner,
+                small_gain=comparison is not None
+                and comparison.verdict == "faster"
+                and search.is_lossy(model.plan, model.outputs)
+                and not justifies_loss(comparison),
                 failed=model.failed,
             )
         )

@@ -12,8 +12,7 @@ from ortune.records import Plan
 from ortune.search.precision import ALIKE
 from ortune.show import rewrite_words
 from ortune.store import small_files
-from ortune.verbs.quantize.precision import Precision, QuantizedModel
-from ortune.verbs.quantize.race import is_right
+from ortune.verbs.quantize.precision import Precision, QuantizedModel, is_right
 
 FOLDER = "methods"
 """Folder of the stored methods, one small file for each structure."""

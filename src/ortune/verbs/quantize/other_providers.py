@@ -13,8 +13,7 @@ from ortune.catalogue.knobs import lower_precisions, strict_settings, without_in
 from ortune.engines.quantizing.quantizing import STATIC, is_of_other_tool, with_parameters
 from ortune.records import Measured, Plan, Value
 from ortune.search.phases import SENSITIVITY_SHARE
-from ortune.verbs.quantize.precision import Precision, QuantizedModel
-from ortune.verbs.quantize.race import is_right
+from ortune.verbs.quantize.precision import Precision, QuantizedModel, is_right
 from ortune.verbs.quantize.result import PlannedTarget
 
 FIRST = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +11,10 @@ from pathlib import Path
 import onnx_ir as ir
 
 from ortune import rewrites, targets
+from ortune.engines.quantizing.inputs import QuantizationInputs
 from ortune.engines.quantizing.outputs import QuantizedOutputs
 from ortune.engines.quantizing.precision_table import error_class
 from ortune.engines.quantizing.quantizing import (
-    QuantizationInputs,
     left_in_float,
     model_bytes,
     named_operator,
@@ -28,13 +28,12 @@ from ortune.measuring.budget import Budget
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.watcher import Watcher
 from ortune.outputs.tolerance import Tolerance
-from ortune.records import Measured, OutputDifference, Plan, PrecisionRow
+from ortune.records import NO_TIME, Measured, OutputDifference, Plan, PrecisionRow
 from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
-from ortune.search.precision import Kept, Start
+from ortune.search.precision import LEAST_SAVED, Kept, Start
 from ortune.show import rewrite_words
 from ortune.verbs.quantize import steps_words
-from ortune.verbs.quantize.result import NO_TIME
 
 BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
 """Tolerance of the outputs if the metric was chosen automatically."""
@@ -103,6 +102,7 @@ class Precision:
         tolerance: Tolerance,
         watch: Watcher,
         budget: Budget,
+        race_s: Callable[[], float],
     ) -> None:
         """Start the clock from which fractions of the budget are counted.
 
@@ -114,6 +114,7 @@ class Precision:
             tolerance: The tolerance of the outputs.
             watch: Progress and cancellation callbacks.
             budget: The budget of the session.
+            race_s: Returns the seconds from the end of all tests that the shortest comparison of one model needs.
         """
         self.baseline, self.model, self.inputs = baseline, model, inputs
         self.plan_runs, self.replay, self.watch = plan_runs, plan_runs.replay, watch
@@ -125,6 +126,7 @@ class Precision:
         self.budget, self._began_s = budget, budget.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
         self._runs, self._slow = False, dict[tuple[str, ...], QuantizedModel]()
+        self._race_s, self._kept_s = race_s, 0.0
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:
@@ -175,8 +177,16 @@ class Precision:
         return (self.baseline.pilot.start_ns + n_inputs * each_ns) / 1e9
 
     def holds(self, step_s: float) -> bool:
-        """Return whether a step of `step_s` seconds fits in the budget."""
-        return self.budget.left_s >= step_s
+        """Return whether a step of `step_s` seconds fits in the budget.
+
+        Once a model may win, the time of its comparison is kept: a better model that is not compared is no answer.
+        """
+        return self.budget.left_s - self._kept_s >= step_s
+
+    def _keep_race(self) -> None:
+        """Keep the time of a comparison, if it is still left."""
+        needed_s = self._race_s()
+        self._kept_s = needed_s if needed_s <= self.budget.left_s else 0.0
 
     @property
     def holds_step(self) -> bool:
@@ -231,6 +241,8 @@ class Precision:
             if not model.failed:
                 self._runs = True
                 running.append(model)
+                if is_right(model) and model.ratio is not None and model.ratio <= 1 - LEAST_SAVED:
+                    self._keep_race()
         return sorted(running, key=lambda model: model.time_ns or math.inf)
 
     def _has_layers(self, in_float: Collection[str]) -> bool:
@@ -322,6 +334,12 @@ class Precision:
         """Return a plan's output difference on an emulated x86 processor without VNNI, where 16-bit sums saturate."""
         self.watch.line(steps_words.EMULATING)
         return self._outputs.without_vnni(plan, lambda: self.made(plan), self.tolerance, limit_s)
+
+
+def is_right(model: QuantizedModel | None) -> bool:
+    """Return whether a model runs and its outputs are within the tolerance and not all nearly zero."""
+    outputs = model.outputs if model is not None else None
+    return outputs is not None and outputs.ok and not outputs.unjudged
 
 
 def _untested(plan: Plan, why: str) -> PrecisionRow:

@@ -8,7 +8,9 @@ from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
 from ortune.records import Plan
+from ortune.search.blocks import BASE
 from ortune.search.halving import Entry
+from ortune.search.loss import justifies_loss
 from ortune.search.phases import LEAST_LEFT_SHARE
 from ortune.search.precision import ALIKE, ConfirmedSpeed, front, to_ship
 from ortune.search.proposals.plans import PlanProposal
@@ -16,7 +18,7 @@ from ortune.search.reasons import Reason
 from ortune.show import finding_words
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.held_out import HeldOut
-from ortune.verbs.quantize.precision import QuantizedModel
+from ortune.verbs.quantize.precision import QuantizedModel, is_right
 
 MOST_RACED = 6
 MOST_RIGHT = 3
@@ -51,7 +53,7 @@ def race(
     Returns:
         The raced models, keyed by plan id; possible winners have the output difference on all held-out inputs.
     """
-    wanted = contestants(models)
+    wanted = most_promising_first(contestants(models), ships)
     by_arm = {model.plan.id: model for model in wanted}
     if not wanted or not run.baseline.check.claims:
         run.report_no_race(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
@@ -117,6 +119,24 @@ def contestants(models: Sequence[QuantizedModel]) -> list[QuantizedModel]:
     return [*_of_one_place([model for model in models if not model.plan.providers])[:most], *elsewhere]
 
 
+def most_promising_first(
+    models: Sequence[QuantizedModel], ships: Callable[[Plan], bool]
+) -> list[QuantizedModel]:
+    """Return the models with the most promising first, because a short budget compares the first alone.
+
+    It is the fastest that was measured to be faster than float and may win, or if there is none, that may not win.
+    """
+    faster = [
+        (not ships(model.plan), model.ratio or 1.0, place)
+        for place, model in enumerate(models)
+        if is_right(model) and (model.ratio or 1.0) < 1
+    ]
+    if not faster:
+        return list(models)
+    _, _, first = min(faster)
+    return [models[first], *models[:first], *models[first + 1 :]]
+
+
 def _of_one_place(models: Sequence[QuantizedModel]) -> list[QuantizedModel]:
     timed = [m for m in models if m.time_ns is not None and m.outputs is not None and m.outputs.comparable]
     on_front = [timed[i] for i in front([(m.error, m.time_ns or 0.0) for m in timed])]
@@ -132,12 +152,6 @@ def _of_one_place(models: Sequence[QuantizedModel]) -> list[QuantizedModel]:
     return list({m.plan.id: m for m in (*wanted, *near)}.values())
 
 
-def is_right(model: QuantizedModel | None) -> bool:
-    """Return whether a model runs and its outputs are within the tolerance and not all nearly zero."""
-    outputs = model.outputs if model is not None else None
-    return outputs is not None and outputs.ok and not outputs.unjudged
-
-
 def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, QuantizedModel]) -> list[Entry]:
     """Return the entries that are Pareto-optimal in error and time, also against float, in the order of `ranked`."""
     points = [(by_arm[entry.arm].error, entry.median_log_ratio) for entry in ranked]
@@ -149,10 +163,10 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, QuantizedModel]) -> 
 def _choose_confirmed(
     run: Tuning, by_arm: dict[str, QuantizedModel], held_out: HeldOut, ships: Callable[[Plan], bool]
 ) -> None:
-    """Choose the winner among the models within the tolerance that are confirmed to be faster.
+    """Choose the winner among the models within the tolerance whose confirmed gain justifies their loss.
 
-    If no model is confirmed, the winner of the race stays. A model that was compared on all held-out inputs takes
-    precedence over a model that there was no time to compare.
+    If there is none, the winner of the race stays, and is refused. A model that was compared on all held-out inputs
+    takes precedence over a model that there was no time to compare.
     """
     search = run.search
     if search.winner is None or not search.confirmation:
@@ -175,6 +189,15 @@ def _choose_confirmed(
                     ),
                 )
             )
+    # What loses nothing is no worse a choice than float: a loss must pay over the fastest of these.
+    lossy = {entry.arm for entry, _ in faster if search.is_lossy(entry.plan, entry.outputs)}
+    exact = [(speed.at, entry.arm) for entry, speed in faster if entry.arm not in lossy]
+    _, base = min(exact, default=(1.0, BASE))
+    faster = [
+        (entry, speed)
+        for entry, speed in faster
+        if entry.arm not in lossy or justifies_loss(search.comparison(entry.arm, base))
+    ]
     while faster:
         best = faster[to_ship([interval for _, interval in faster])][0]
         _look_at(best, by_arm, held_out)

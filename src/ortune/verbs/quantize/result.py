@@ -28,10 +28,6 @@ error), or only on others ("elsewhere"); "" if the winner has no such products o
 do not avoid saturation, since ONNX Runtime converts them to unsigned there."""
 
 
-NO_TIME = "no time left"
-"""Reason for methods that were not tested because their part of the budget was spent."""
-
-
 class LayerRow(Record, frozen=True, kw_only=True):
     """One layer of the sensitivity analysis, or several that are equal or adjacent.
 
@@ -74,6 +70,8 @@ class FrontRow(Record, frozen=True, kw_only=True):
         pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time; float counts as
             confirmed if another row is.
         chosen: Whether the model is the winner; false in all rows if no model was confirmed.
+        small_gain: Whether it is confirmed to be faster than float, but not by as much as justifies outputs that differ
+            by more than rounding.
         adoption: Requirements for running the model; None in the user's own runtime.
         failed: Reason that the model was not timed; "" if it was timed.
     """
@@ -89,6 +87,7 @@ class FrontRow(Record, frozen=True, kw_only=True):
     comparison: Comparison | None = None
     pareto: bool = False
     chosen: bool = False
+    small_gain: bool = False
     adoption: Adoption | None = None
     failed: str = ""
 

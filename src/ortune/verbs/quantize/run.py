@@ -9,9 +9,9 @@ from dataclasses import replace
 import msgspec
 import onnx_ir as ir
 
-from ortune import rewrites, rules, targets
+from ortune import targets
 from ortune.bundle.write import require_replaceable, require_writable
-from ortune.engines.quantizing import quantizing as quantising
+from ortune.engines.quantizing.inputs import write_inputs
 from ortune.engines.quantizing.quantizing import with_parameters
 from ortune.engines.racing.tuning import Tuning
 from ortune.engines.racing.winner_rows import check_winner_rows
@@ -26,18 +26,14 @@ from ortune.measuring.right_outputs import check_against_float64, evaluation_lim
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
-from ortune.records import Adoption, Envelope, Host, Plan
+from ortune.records import Adoption, Envelope, Plan
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
 from ortune.show.message_words import texts
-from ortune.targets.machine import Machine
-from ortune.targets.task import Limits
-from ortune.targets.tool import peak_bytes
 from ortune.verbs._shared import tuned
 from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.common import WORTH_ADOPTING
-from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
@@ -51,14 +47,13 @@ from ortune.verbs.quantize.likely import LikelyMethods
 from ortune.verbs.quantize.methods import methods_worth_testing
 from ortune.verbs.quantize.options import Options
 from ortune.verbs.quantize.other_providers import FIRST, OtherProviders, planned, shippable
-from ortune.verbs.quantize.precision import Precision, QuantizedModel
+from ortune.verbs.quantize.precision import Precision, QuantizedModel, is_right
+from ortune.verbs.quantize.requirements import needed_memory, nothing_to_quantize
 from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
 
 MOST_WALKS = 3
 """Maximum number of methods that are decided layer by layer."""
-LARGE_BYTES = 1 << 28
-"""Model size from which the required memory is shown first."""
 MORE_TO_MAKE = 4
 """Factor of the suggested budget if no model could be created in time."""
 WORTH = 0.01
@@ -86,8 +81,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         packages = usable_packages(side.runtime)
         plans, model = methods_worth_testing(side.model.ir, side.plan, opened.machine.host, packages)
         if not plans:
-            raise _nothing_to_quantize(side, opened.machine.host)
-        said = _memory(side, plans, opened.machine)
+            raise nothing_to_quantize(side, opened.machine.host)
+        said = needed_memory(side, plans, opened.machine)
         with opened.measuring(side.label):
             if said:
                 watch.say(said)
@@ -95,50 +90,6 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
             session = _Quantization(options, opened, side, plans, model, absent)
             envelope = session.go()
         return store_result(opened, options, envelope)
-
-
-def _nothing_to_quantize(side: ResolvedSide, host: Host) -> UsageError:
-    """Return the error for a model without a method worth testing, with findings about existing quantization."""
-    family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
-    refusals = [rewrite.refuses(side.model.ir) for rewrite in family if rewrite.refuses]
-    # Refusals are the reason only if all methods refuse; otherwise one accepts the model but has nothing to gain.
-    reasons = dict.fromkeys(why for refused in refusals for why in refused) if all(refusals) else {}
-    facts = facts_of(side.model, side.plan, host)
-    wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
-    do = "run ortune tune to find what else makes it faster"
-    if wrong:
-        do = f"run ortune quantize on the float model instead; ortune explain {wrong[0].code} explains the fault"
-    return UsageError(
-        "; ".join([*reasons, *(f"{fault.code} {fault.what}" for fault in wrong)])
-        or "no layer has weights worth quantizing",
-        where=str(side.model.path),
-        do=do,
-    )
-
-
-def _memory(side: ResolvedSide, plans: Sequence[Plan], machine: Machine) -> str:
-    """Return a sentence on the memory needed to quantize a large model; "" for other models.
-
-    Raises:
-        UsageError: The free memory is not enough for any method.
-    """
-    model, left = side.model, machine.memory_left_bytes()
-    if model.size_bytes < LARGE_BYTES or left is None or side.runtime.host is not None:
-        return ""
-    by_plan = [[rewrites.find(spec.name) for spec in plan.rewrites] for plan in plans]
-    needed = sorted(
-        max(
-            peak_bytes(task, model.size_bytes) for rewrite in each for task in (rewrite.prepare, rewrite.task)
-        )
-        for each in by_plan
-    )
-    if needed[0] > Limits().memory_share * left:
-        raise UsageError(
-            quantize_words.memory(model.size_bytes, needed[0], needed[0], left),
-            where=str(model.path),
-            do="free memory, or run on a machine that has more",
-        )
-    return quantize_words.memory(model.size_bytes, needed[0], needed[-1], left)
 
 
 class _Quantization:
@@ -166,12 +117,13 @@ class _Quantization:
         output_check.step_down(baseline)
         watch.line(PLANNING)
         run_pilot(baseline, "latency", self.budget, lambda ns: fits(self.budget, ns))
-        inputs = quantising.write_inputs(baseline)
+        inputs = write_inputs(baseline)
         run = self._run()
         run.models.feeds = inputs.calibrating
         precision = Precision(
-            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.budget
-        )
+            baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.budget,
+            lambda: self._least_race_s(run),
+        )  # fmt: skip
         # The task judges the outputs unless the user passed a metric or a tolerance, or the inputs are synthetic.
         asked = self.options.feeds.tolerance is not None or not inputs.summary.source
         task = None if asked else precision.judge_by_task()
@@ -179,7 +131,7 @@ class _Quantization:
         first, others = likely.split(self.plans)
         elsewhere = OtherProviders(precision, list(baseline.side.elsewhere), self.absent)
         models, walks = self._models(precision, first, elsewhere)
-        if others and not any(precision_race.is_right(model) for model in models):
+        if others and not any(is_right(model) for model in models):
             # The earlier model was not a good guide, so the other methods are tested too.
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
@@ -270,6 +222,7 @@ class _Quantization:
             (row.comparison.ratio, row)
             for row in result.front
             if row.ok
+            and not row.small_gain
             and not shippable(row.plan, self.options.others)
             and row.comparison is not None
             and row.comparison.phase == "confirm"
@@ -330,8 +283,12 @@ class _Quantization:
         """Return a budget, in seconds, with which a model is confirmed, if methods or steps take more of it too."""
         if not (precision.untested or precision.missed_steps):
             return 0
+        return self.budget.enough_s(precision.budget_with_steps_s(self._least_race_s(run)))
+
+    def _least_race_s(self, run: Tuning) -> float:
+        """Return the seconds from the first block to the end of the session, if one model is compared and confirmed."""
         trials_s = 1e-9 * run.needed_trials(1) * self.baseline.pilot.least_trial_ns
-        return self.budget.enough_s(precision.budget_with_steps_s(trials_s + run.budget.reserved_s))
+        return trials_s + run.budget.reserved_s
 
     def _untested_s(self, precision: Precision, models: Sequence[QuantizedModel]) -> int:
         """Return a budget, in seconds, for the untested methods; 0 if there are none or a model is within tolerance."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 from ortune.catalogue.knobs import find as find_knob
 from ortune.catalogue.providers import short_name
@@ -14,7 +13,7 @@ from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.show.document import Cell, Column, Section, Table, table
 from ortune.show.numbers import duration, factor, factors, memory, percent, size
 from ortune.show.output_words import limit_missed
-from ortune.show.precision_words import model
+from ortune.show.precision_words import method, model
 from ortune.verbs.quantize import metric_words
 from ortune.verbs.quantize.basis_words import error_text
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
@@ -83,6 +82,8 @@ def _remarks(row: FrontRow, result: QuantizeResult) -> list[str]:
         said.append("best without another package")
     if row.comparison is not None and not is_confirmed(row):
         said.append("not confirmed")
+    if row.ok and row.small_gain:
+        said.append("gains too little for its error")
     return said
 
 
@@ -94,7 +95,7 @@ def without_package(result: QuantizeResult) -> FrontRow | None:
         (row.comparison.ratio, row)
         for row in result.front
         if row.adoption is None and row.ok and row.comparison is not None and is_confirmed(row)
-        and row.comparison.verdict == "faster"
+        and row.comparison.verdict == "faster" and not row.small_gain
     ]  # fmt: skip
     floats = [(1.0, row) for row in result.front if is_float(row)]
     return min([*own, *floats], key=lambda pair: pair[0], default=(1.0, None))[1]
@@ -169,7 +170,7 @@ def error_and_speed(result: QuantizeResult) -> Section | None:
     dots = [
         Dot(
             x=row.error, y=1 / ratio, hue=_hue(row), radius_px=5.0 if row.chosen else 3.5,
-            about=f"{method_name(row.plan)}: {factor(1 / ratio)}x, error {error_text(row.error)}, "
+            about=f"{method(row.plan)}: {factor(1 / ratio)}x, error {error_text(row.error)}, "
             f"{layers_in_float(row)}",
         )
         for row, ratio in zip(rows, ratios, strict=True)
@@ -193,16 +194,6 @@ def _hue(row: FrontRow) -> str:
 
 def _needs_package(row: FrontRow) -> bool:
     return row.adoption is not None and not row.chosen
-
-
-def method_name(plan: Plan) -> str:
-    """Return the method of a model as text: all its rewrites, the layers left in float, and the provider."""
-    return model(Plan(rewrites=plan.rewrites, **_plan_arguments(plan)))
-
-
-def _plan_arguments(plan: Plan) -> dict[str, Any]:
-    """Return the providers and settings of a plan as keyword arguments for ``Plan``; {} on the CPU provider."""
-    return {"providers": plan.providers, "settings": plan.settings} if plan.providers else {}
 
 
 def _provider(plan: Plan) -> str:

@@ -177,7 +177,7 @@ class LayerByLayer:
         # A provider that compiles the graph shows one node in its profile, and no layers.
         if targets.target_of(plan).provider.compiles:
             return [], []
-        if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
+        if not self._precision.holds(PROFILED_TRIALS * self._precision.baseline.pilot.first.elapsed_ns / 1e9):
             return [], []
         self._precision.watch.line(steps_words.PROFILING)
         before, after = self._times(self._precision.baseline, plan, path)

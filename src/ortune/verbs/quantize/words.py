@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from ortune.catalogue.providers import find as of_provider
 from ortune.catalogue.providers import short_name
 from ortune.durations import as_option
+from ortune.outputs.tolerance import parse
 from ortune.printable import amount, listed
-from ortune.records import Envelope, Plan, PrecisionRow, VerdictName
+from ortune.records import Envelope, OutputDifference, Plan, PrecisionRow, VerdictName
+from ortune.search.loss import WORTH_LOSS
 from ortune.show import finding_words, others_words, precision_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, report_line, with_budget, words_of
@@ -33,12 +33,10 @@ from ortune.show.stored_kind import StoredKind
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, rests_on, saturation
-from ortune.verbs.quantize.result import NO_TIME, FrontRow, LayerRow, PlannedTarget, QuantizeResult
+from ortune.verbs.quantize.result import FrontRow, LayerRow, PlannedTarget, QuantizeResult
 
 MOST_NAMED = 12
 """Maximum number of layers in float that are named; the JSON names all."""
-MOST_FAILED = 3
-"""Maximum number of failed or untested methods that are named for each reason."""
 
 NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
@@ -114,7 +112,7 @@ def better_with_package(result: QuantizeResult) -> str:
         return ""
     figure = heads.measured(row.comparison, amount(row.comparison.n_blocks, "block"))
     needs = f"; {adopting(result.elsewhere_needs)}" if result.elsewhere_needs else ""
-    return f"with another package: {figure}, error {error_text(row.error)}, {sections.method_name(row.plan)}{needs}"
+    return f"with another package: {figure}, error {error_text(row.error)}, {precision_words.method(row.plan)}{needs}"
 
 
 def _why_float(result: QuantizeResult) -> str:
@@ -125,13 +123,37 @@ def _why_float(result: QuantizeResult) -> str:
         return f"the float model's outputs are nearly zero for all inputs; pass {inputs} with --data"
     if not models:
         return ", and ".join(filter(None, [_failures(result.methods), no_time])) or "no quantized model runs"
+    small = [(row.comparison.ratio, row) for row in models if row.ok and row.small_gain and row.comparison]
+    if small:
+        return _small_gain(min(small, key=lambda pair: pair[0])[1])
     if any(row.ok for row in models):
         return no_time or "no quantized model within the tolerance is confirmed to be faster"
-    nearest = min(models, key=lambda row: row.error).outputs
+    nearest = _nearest(models, result.tolerance)
     missed = f" (nearest: {limit_missed(nearest)})" if nearest is not None else ""
     what = "no layer can be quantized with a gain and" if result.all_float else "no quantized model is"
     beyond = f"{what} within the tolerance {result.tolerance}{missed}"
     return ", and ".join(filter(None, [beyond, no_time]))
+
+
+def _nearest(models: Sequence[FrontRow], tolerance: str) -> OutputDifference | None:
+    """Return the difference of the model that exceeds the tolerance least, by the tolerance's own measures."""
+    asked = parse(tolerance)
+    compared = [(row.outputs, row.error) for row in models if row.outputs is not None]
+    if asked is None or not compared:
+        return None
+    # The distance of labels and other integers is 0, however many differ.
+    return min(compared, key=lambda pair: (asked.times(pair[0]), pair[1]))[0]
+
+
+def _small_gain(row: FrontRow) -> str:
+    """Return a clause on the fastest model whose gain is too small for its error."""
+    assert row.comparison is not None
+    figure = heads.measured(row.comparison, amount(row.comparison.n_blocks, "block"))
+    least = factor(1 / (1 - WORTH_LOSS))
+    return (
+        f"{figure} with an error of {error_text(row.error)}, but a model with an error must be confirmed to be "
+        f"{least}x or more"
+    )
 
 
 def _all_silent(result: QuantizeResult) -> bool:
@@ -197,9 +219,14 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     kept = [kept_line(row) for row in result.layers if row.n_kept]
     more = len(kept) - MOST_NAMED
     raced, whole = any(row.comparison is not None for row in result.front), sections.whole_models(result)
+    failed = [row for row in result.methods if row.tested and row.why]
+    untested_rows = [row for row in result.methods if not row.tested]
     unfinished = [
-        Points(title="failed", items=_by_reason([row for row in result.methods if row.tested and row.why])),
-        Points(title="not tested", items=_not_tested(result)),
+        Points(title="failed", items=precision_words.by_reason(failed, "method")),
+        Points(
+            title="not tested",
+            items=precision_words.by_reason(untested_rows, "method", result.all_methods_s),
+        ),
     ]
     named = [*kept[:MOST_NAMED], *([f"{more} more (--json has all)"] if more > 0 else [])]
     blocks: list[Block] = [
@@ -241,31 +268,6 @@ def _others(result: QuantizeResult) -> str:
         return ""
     compared = [row.comparison.others for row in result.front if row.comparison is not None]
     return next((others.words for others in (result.others, *compared) if others is not None), "")
-
-
-def _not_tested(result: QuantizeResult) -> list[str]:
-    """Return a line for each reason that methods were not tested, with a budget that is enough for all."""
-    rows = [row for row in result.methods if not row.tested]
-    enough = f" (--budget {as_option(result.all_methods_s)} is enough)" if result.all_methods_s else ""
-    return _by_reason(
-        [msgspec.structs.replace(row, why=row.why + enough) if row.why == NO_TIME else row for row in rows]
-    )
-
-
-def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
-    """Return a line for each reason, with the number of its methods and the names of the first methods."""
-    by_reason: dict[str, list[str]] = {}
-    for row in rows:
-        by_reason.setdefault(row.why, []).append(sections.method_name(row.plan))
-    return [
-        f"{amount(len(names), 'method')}: {reason} ({_listed(names)})" for reason, names in by_reason.items()
-    ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Join the first names with semicolons, because names contain commas, and count the remaining names."""
-    more = [f"{len(names) - MOST_FAILED} more"] if len(names) > MOST_FAILED else []
-    return "; ".join([*names[:MOST_FAILED], *more])
 
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
@@ -312,7 +314,7 @@ def planned_words(target: PlannedTarget) -> str:
 def _full_names(result: QuantizeResult) -> list[str]:
     """Return the full names of the models with layers in float, for which the tables show only numbers of layers."""
     plans = [row.plan for row in result.front if row.n_float and not sections.is_float(row)]
-    return list(dict.fromkeys(map(sections.method_name, plans)))
+    return list(dict.fromkeys(map(precision_words.method, plans)))
 
 
 def _head(result: QuantizeResult) -> Head:

@@ -85,8 +85,7 @@ def propose_on_targets(
             baseline.arm(name, plan=plan), runs=0, keep_outputs=True, split=True
         )
         if isinstance(outcome, Failed):
-            why = (outcome.what.strip().splitlines() or ["no message"])[0]
-            refused.append(refused_words.does_not_run(plan.describe(), outcome.reason, why[:240]))
+            refused.append(_failed(plan, outcome))
             continue
         if targets.target_of(plan).emulated(outcome):
             refused.append(refused_words.emulated(plan.describe()))
@@ -94,12 +93,14 @@ def propose_on_targets(
         baseline.limit_alive(outcome)
         if outcome.done.gpu_run is not None:
             baseline.gpu_runs[plan.provider_names[0]] = outcome.done.gpu_run
-        types = _lower_types(baseline, name, plan)
+        types, beyond = _lower_types(baseline, name, plan)
+        exact = msgspec.structs.replace(plan, settings=strict_settings(plan.provider_names[0]))
+        others = [*(lower for lower, _, _ in types[1:]), *([exact] if types else [])]
         plan, outcome, lowered = types[0] if types else _in_its_own_types(baseline, name, plan, outcome)
         bases.append(plan)
         proposed += [
             PlanProposal(plan=other, origin=proposed_words.number_types(other.describe()), prior=1.0)
-            for other, _, _ in types[1:]
+            for other in others
         ]
         more, too = propose_on(
             plan,
@@ -111,7 +112,7 @@ def propose_on_targets(
         split, unsplit = one_border_plans(baseline, plan, outcome)
         proposed, refused = (
             [*proposed, *more, *own, *split],
-            [*refused, *too, *without, *unsplit],
+            [*refused, *beyond, *too, *without, *unsplit],
         )
         untested += lowered
     return OtherTargets(proposed, tuple(refused), tuple(untested), tuple(bases))
@@ -136,21 +137,34 @@ _InTypes = tuple[Plan, Measured, tuple[UntestedTarget, ...]]
 """A plan that sets number types, its first run, and the reason if the provider's default is not compared."""
 
 
-def _lower_types(baseline: Measuring, name: str, plan: Plan) -> list[_InTypes]:
-    """Return plans whose lower precisions keep the outputs within the tolerance; [] without a tolerance.
+def _lower_types(baseline: Measuring, name: str, plan: Plan) -> tuple[list[_InTypes], list[str]]:
+    """Return plans whose lower precisions keep the outputs within the tolerance, and the reasons against the others.
 
-    The precision is set explicitly, since the provider's default depends on the processor that loads the bundle.
+    Without a tolerance both are empty. The precision is set explicitly, since the provider's default depends on the
+    processor that loads the bundle.
     """
+    kept, refused = list[_InTypes](), list[str]()
     if baseline.options.tolerance is None:
-        return []
-    kept: list[_InTypes] = []
+        return kept, refused
+    # Those without instructions here are refused with the other settings of the provider.
     for own in lower_precisions(plan.provider_names[0], baseline.host.features):
         lower = msgspec.structs.replace(plan, settings={**plan.settings, **own})
         arm = baseline.arm(f"{name}, {lower.describe()}", plan=lower)
         outcome = baseline.executor.trial(arm, runs=0, keep_outputs=True)
-        if isinstance(outcome, Measured) and output_check.difference(baseline, outcome, arm.name, arm).ok:
+        if isinstance(outcome, Failed):
+            refused.append(_failed(lower, outcome))
+            continue
+        difference = output_check.difference(baseline, outcome, arm.name, arm)
+        if difference.ok:
             kept.append((lower, outcome, ()))
-    return kept
+        else:
+            refused.append(refused_words.beyond_tolerance(lower.describe(), difference.what))
+    return kept, refused
+
+
+def _failed(plan: Plan, outcome: Failed) -> str:
+    why = (outcome.what.strip().splitlines() or ["no message"])[0]
+    return refused_words.does_not_run(plan.describe(), outcome.reason, why[:240])
 
 
 def _in_its_own_types(
@@ -162,14 +176,14 @@ def _in_its_own_types(
 
     OpenVINO computes float32 models in bfloat16 on processors that support it, CUDA in TF32. If outputs then exceed the
     limit, every plan based on that default would fail, and a faster exact plan would never be tried. OpenVINO's default
-    depends on the machine that loads a bundle, and nearly constant outputs hide it, so without a tolerance its plans
-    are exact by their setting and not by observation.
+    depends on the machine that loads a bundle, and nearly constant outputs hide it, so its plans are exact by their
+    setting and not by observation.
     """
     strict = strict_settings(plan.provider_names[0])
     if not strict:
         return plan, ran, ()
     difference = output_check.difference(baseline, ran, f"{name}, first run", baseline.arm(name, plan=plan))
-    anywhere = baseline.options.tolerance is None and find(plan.provider_names[0]).hardware != "gpu"
+    anywhere = find(plan.provider_names[0]).hardware != "gpu"
     if difference.ok and not anywhere:
         return plan, ran, ()
     exact = msgspec.structs.replace(plan, settings=strict)

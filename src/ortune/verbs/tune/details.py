@@ -16,7 +16,7 @@ from ortune.records import (
     UntestedTarget,
     assignment,
 )
-from ortune.show import finding_words
+from ortune.show import finding_words, precision_words
 from ortune.show.checks import guard, noise_words
 from ortune.show.document import Column
 from ortune.show.numbers import change, duration, memory, span
@@ -68,8 +68,10 @@ def setting(item: SettingWorth) -> str:
 
 
 def not_tried(result: TuneResult) -> list[str]:
-    """Return sentences on plans and targets that were not tried, with the reasons."""
-    return [*result.not_tried, *map(untested_target, result.untested_targets)]
+    """Return sentences on plans, quantized models and targets that were not tried or compared, with the reasons."""
+    stopped = [row for row in result.precision if row.why]
+    models = precision_words.by_reason(stopped, "quantized model", result.budget.enough_s)
+    return [*result.not_tried, *models, *map(untested_target, result.untested_targets)]
 
 
 def untested_target(untested: UntestedTarget) -> str:

@@ -9,6 +9,7 @@ from ortune import rewrites, rules, targets
 from ortune.catalogue import facts
 from ortune.catalogue.providers import CPU
 from ortune.engines.quantizing import quantizing as quantising
+from ortune.engines.quantizing.inputs import write_inputs
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
@@ -79,7 +80,7 @@ def search(
     run.record_skipped(pace, CHECKS_SHARE)
     # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
-        inputs = quantising.write_inputs(baseline)
+        inputs = write_inputs(baseline)
         run.models.feeds, run.calibration = inputs.calibrating, inputs.summary
         tried = quantising.Quantising(run, inputs)
         proposed, run.precision = tried.chosen(proposed, bases), tried.rows

@@ -12,6 +12,11 @@ def does_not_run(plan: str, reason: str, error: str) -> str:
     return f"{plan} does not run this model ({reason}: {error})"
 
 
+def beyond_tolerance(plan: str, what: str) -> str:
+    """Return the reason of a number type whose outputs are beyond the tolerance."""
+    return f"{plan} is beyond the tolerance: {what}"
+
+
 def emulated(plan: str) -> str:
     """Return the reason of a plan that is not timed because its device is emulated."""
     return f"{plan} runs on an emulated device here, so its times mean nothing"

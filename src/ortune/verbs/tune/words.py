@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from ortune.durations import as_option
 from ortune.printable import operand, visible
-from ortune.records import BUSY_MACHINE, WORSENS, Candidate, Envelope, Figures, Finding, Plan
+from ortune.records import BUSY_MACHINE, NO_TIME, WORSENS, Candidate, Envelope, Figures, Finding, Plan
 from ortune.show import finding_words, others_words, precision_words
 from ortune.show import sides as two_sides
 from ortune.show.answer_commands import change_line, lines, profile_line, report_line, with_budget, words_of
@@ -232,8 +233,11 @@ def _checks(result: TuneResult) -> list[Line]:
 
 def untested(result: TuneResult) -> str:
     """Return a sentence on the number of untested plans and how to list them; "" if all were tested."""
+    no_time = sum(row.why == NO_TIME for row in result.precision)
+    enough_s = result.budget.enough_s
+    enough = f" (--budget {as_option(enough_s)} is enough)" if enough_s else ""
     counts = (
-        (len(untried_plans(result.candidates)), "for lack of time"),
+        (len(untried_plans(result.candidates)) + no_time, f"for lack of time{enough}"),
         (len(result.not_tried), "not possible or allowed here"),
     )
     parts = [f"{n} {why}" for n, why in counts if n]
@@ -268,7 +272,7 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     measure = [change_line(result.reproduce, result.default, plan) for plan in ahead[:1]]
     fewer = []
     settled = keeps_current(result) and not nothing_tested(result) and not result.budget.exploratory
-    if settled and not result.allowed:
+    if settled and not result.allowed and not (result.refused and result.refused.lossy):
         again = more or words_of(result.reproduce)
         fewer = [*again, *(acceptance(result) or ["--allow", "numerics"])] if again else []
     quiet = others_words.wait_options(deciding_claim(result)) or _quiet(result)
