@@ -53,7 +53,7 @@ def test_terminal_loses_nothing(width: int) -> None:
         "bundle /out/model.ortune",
         "report /out/model.ortune/report.html",
         "again ortune tune model.onnx --seed 0",
-        "not tested: 1 for lack of time (--budget 6m is enough), 2 not possible or allowed here (-v lists them)",
+        "not tested: 1 for lack of time (--budget 360s is enough), 2 not possible or allowed here (-v lists them)",
         "-20.0 % or more",
     ):
         assert part in flat
