@@ -105,7 +105,7 @@ def test_several_sides_of_one_plan_are_each_told_wrong(tmp_path: Path) -> None:
     def others(baseline: Measuring) -> None:
         for name, path in zip("BC", (paths[0], paths[1]), strict=True):
             side = resolve(SideText(text=str(path)), common=Plan(), scratch=baseline.scratch)
-            assert first_run.check_side(baseline, side, baseline.refs, lambda text: None, name)
+            assert first_run.check_side(baseline, side, baseline.refs, name)
 
     alerts = asked(paths[0], look=others).alerts
     assert [(alert.code, alert.where) for alert in alerts] == 3 * [(DEFAULT_WRONG, ("fc",))]
@@ -155,8 +155,8 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
     for number, left_s in enumerate((60.0, 0.0)):
 
         def base(baseline: Measuring) -> None:
-            first_run.check_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
-            first_run.check_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
+            first_run.check_base(baseline, "A", Budget(total_s=60.0))
+            first_run.check_base(baseline, "A", Budget(total_s=60.0))
 
         baseline = asked(model, tmp_path / f"store-{number}", base, budget=Budget(total_s=left_s))
         (alert,) = baseline.alerts
@@ -165,9 +165,7 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
 
     def other(baseline: Measuring) -> None:
         side = replace(baseline.side, label="other")
-        assert first_run.check_side(
-            baseline, side, baseline.refs, lambda text: None, "B", Budget(total_s=0.0)
-        )
+        assert first_run.check_side(baseline, side, baseline.refs, "B", Budget(total_s=0.0))
 
     notes = texts(asked(model, tmp_path / "store-2", other, budget=Budget(total_s=0.0)).notes)
     assert [note for note in notes if note.startswith("no time ") and "wrong node of B's" in note]

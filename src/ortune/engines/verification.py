@@ -48,7 +48,6 @@ def outputs_difference(
     path: Path,
     specs: Sequence[RewriteSpec],
     settings: Mapping[str, Value],
-    line: Callable[[messages.Message], None],
 ) -> OutputDifference:
     """Return the difference of a written model's outputs from its source's, on the same inputs.
 
@@ -60,16 +59,15 @@ def outputs_difference(
         path: The written model; its external data is in the same folder.
         specs: The rewrites that created it.
         settings: Settings that the written model needs.
-        line: Callback for progress messages.
 
     Raises:
         OrtuneError: The source does not run.
         NewModelFailed: The written model does not run.
     """
-    line(messages.Remark(code="comparing-outputs"))
+    baseline.line(messages.Remark(code="comparing-outputs"))
     # Inputs that both models accept: they are found for the source, and matched by name with the written model.
-    find_checked_inputs(baseline, UNLIMITED, line, limit_s=LIMIT_S)
-    check_against_float64(baseline, MOST_S, line)
+    find_checked_inputs(baseline, UNLIMITED, limit_s=LIMIT_S)
+    check_against_float64(baseline, MOST_S)
     # Outputs that the optimiser makes wrong are no reference.
     output_check.step_down(baseline)
     side = baseline.side
@@ -170,8 +168,8 @@ def verify(
     build = side.runtime.build
     try:
         folder = Path(tempfile.mkdtemp(prefix="verify-", dir=scratch))
-        baseline = Measuring(side, inputs, folder, SessionLog(None, ""), line, machine)
-        difference = outputs_difference(baseline, path, specs, {}, line)
+        baseline = Measuring(side, inputs, folder, SessionLog(None, ""), line, machine, line=line)
+        difference = outputs_difference(baseline, path, specs, {})
     except NewModelFailed as error:
         if error.of_the_machine:
             return Verification(status="not-verified", reason=error.code, what=error.what, runtime=build)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -57,7 +57,6 @@ class _Examined:
         baseline: The base, whose processes run the side.
         side: The side.
         refs: The inputs.
-        line: Callback for progress messages.
         name: The name of the side; "" if there is only one.
         budget: The budget of the command; what does not fit is skipped.
         run_ns: Time of one run, in nanoseconds.
@@ -66,7 +65,6 @@ class _Examined:
     baseline: Measuring
     side: ResolvedSide
     refs: Sequence[FeedRef]
-    line: Callable[[messages.Message], None]
     name: str
     budget: Budget
     run_ns: float
@@ -98,7 +96,6 @@ def _last_ns(baseline: Measuring) -> int:
 def find_checked_inputs(
     baseline: Measuring,
     budget: Budget,
-    line: Callable[[messages.Message], None] = lambda text: None,
     name: str = "",
     *,
     limit_s: float = math.inf,
@@ -108,7 +105,6 @@ def find_checked_inputs(
     Args:
         baseline: The side that is run.
         budget: The budget of the command; checks that do not fit are skipped with a note.
-        line: Callback for progress messages.
         name: The name of the side, if there are several.
         limit_s: Maximum seconds of a run, if less than the budget.
 
@@ -116,7 +112,7 @@ def find_checked_inputs(
         OrtuneError: The first run failed.
     """
     baseline.find_inputs(min(limit_s, budget.total_s))
-    own = _Examined(baseline, baseline.side, baseline.refs, line, name, budget, _last_ns(baseline))
+    own = _Examined(baseline, baseline.side, baseline.refs, name, budget, _last_ns(baseline))
     with baseline.executor.keeping_last():
         _check_outputs(own)
 
@@ -126,7 +122,7 @@ def _check_outputs(own: _Examined) -> None:
     baseline, name = own.baseline, own.name
     if baseline.lowered is not None:
         baseline.alert(_broken_level_findings(own, baseline.lowered), name)
-    own.line(messages.Remark(code="comparing-levels"))
+    baseline.line(messages.Remark(code="comparing-levels"))
     output_check.check_level(baseline, own.budget.left_ns)
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
@@ -148,7 +144,7 @@ def _check_range(examined: _Examined) -> None:
     if not quantized or examined.short:
         return
     clipped = clipped_activations(
-        side, examined.refs[0], baseline.executor, examined.place("clipped"), line=examined.line
+        side, examined.refs[0], baseline.executor, examined.place("clipped"), line=examined.baseline.line
     )
     found = rule_of(clipped_beyond_range).findings(replace(baseline.facts(), clipped=clipped))
     if baseline.work.inputs_path:  # generated inputs may not be typical
@@ -161,24 +157,21 @@ def _check_range(examined: _Examined) -> None:
         )
 
 
-def check_base(
-    baseline: Measuring, line: Callable[[messages.Message], None], name: str, budget: Budget
-) -> None:
+def check_base(baseline: Measuring, name: str, budget: Budget) -> None:
     """Check the base with and without optimisation if this was not done, because another side's outputs differ.
 
     The check runs whatever the budget, since it decides which side is right.
 
     Args:
         baseline: The base.
-        line: Callback for progress messages.
         name: The name of the base.
         budget: The budget of the command; if it is too short to locate the first wrong node, a note is added.
     """
     side, own = baseline.side, baseline.check
     if own.level_check is not None or not side.has_levels or side.plan.is_web:
         return
-    examined = _Examined(baseline, side, baseline.refs, line, name, budget, _last_ns(baseline))
-    line(messages.Remark(code="comparing-levels"))
+    examined = _Examined(baseline, side, baseline.refs, name, budget, _last_ns(baseline))
+    baseline.line(messages.Remark(code="comparing-levels"))
     with baseline.executor.keeping_last():
         output_check.check_level(baseline)
         if own.level_check is not None and own.level_check.wrong:
@@ -189,7 +182,6 @@ def check_side(
     baseline: Measuring,
     side: ResolvedSide,
     refs: Sequence[FeedRef],
-    line: Callable[[messages.Message], None],
     name: str,
     budget: Budget = UNLIMITED,
     limit_s: float = MOST_S,
@@ -203,7 +195,6 @@ def check_side(
         baseline: The base, whose processes run the side.
         side: The side to check, whose last trial gives the cost of a run.
         refs: The inputs.
-        line: Callback for progress messages.
         name: The name of the side.
         budget: The budget of the command; if it is too short to locate the first wrong node, a note is added.
         limit_s: Maximum seconds of an evaluation in float64.
@@ -211,7 +202,7 @@ def check_side(
     if not side.has_levels:
         return False
     levels = baseline.outputs_by_level(side, refs, f"levels-{name}")
-    examined = _Examined(baseline, side, refs, line, name, budget, _last_ns(baseline))
+    examined = _Examined(baseline, side, refs, name, budget, _last_ns(baseline))
     with baseline.executor.keeping_last():
         _check_range(examined)
     # An earlier session may have stored the result for the same model, settings, inputs and build.
@@ -219,7 +210,7 @@ def check_side(
     if check is None:
         check = levels.check(None)
     if name not in baseline.check.exact_of and (ran := levels.outputs(levels.own)) is not None:
-        exact, known = exact_check(baseline, side, refs, levels, ran, limit_s, line, check)
+        exact, known = exact_check(baseline, side, refs, levels, ran, limit_s, check)
         baseline.check.exact_of[name], check = exact, known or check
         if exact.right is False and known is None:
             baseline.alert([*file_faults(side), *right_findings(baseline, side, exact, None)], name)
@@ -263,7 +254,7 @@ def at_level_that_runs(
         if not isinstance(plain, Measured):
             return side, arm
         lowered = find_broken_level(baseline.executor, arm, outcome, plain)
-        examined = _Examined(baseline, side, arm.feeds, lambda text: None, name, budget, plain.elapsed_ns)
+        examined = _Examined(baseline, side, arm.feeds, name, budget, plain.elapsed_ns)
         baseline.alert(_broken_level_findings(examined, lowered), name)
         side, arm = replace(side, plan=lowered.plan), replace(arm, plan=lowered.plan)
     require_as_given(baseline.side, baseline.lowered, side, lowered, name, itself=itself)
@@ -275,7 +266,6 @@ def locate_non_finite(
     side: ResolvedSide,
     refs: Sequence[FeedRef],
     difference: OutputDifference,
-    line: Callable[[messages.Message], None],
     name: str,
     budget: Budget,
 ) -> None:
@@ -286,7 +276,6 @@ def locate_non_finite(
         side: The side to check, whose last trial gives the cost of a run.
         refs: The inputs.
         difference: The difference of the side's outputs from the base's.
-        line: Callback for progress messages.
         name: The name of the side.
         budget: The budget of the command; if it is too short to locate the node, a note is added.
     """
@@ -299,7 +288,7 @@ def locate_non_finite(
         for output in difference.nonfinite
         if not output.unusable_reference
     )
-    examined = _Examined(baseline, side, refs, line, name, budget, _last_ns(baseline))
+    examined = _Examined(baseline, side, refs, name, budget, _last_ns(baseline))
     with baseline.executor.keeping_last():
         baseline.alert(_non_finite_findings(examined, own), name)
 
@@ -319,7 +308,7 @@ def _non_finite_findings(
         ):
             place = examined.place("not-finite")
             source = first_not_finite(
-                examined.side, feed, examined.baseline.executor, place, line=examined.line
+                examined.side, feed, examined.baseline.executor, place, line=examined.baseline.line
             )
     facts = replace(
         examined.baseline.facts(),
@@ -351,7 +340,7 @@ def _wrong_level_alerts(examined: _Examined, levels: OutputsByLevel, check: Leve
             examined.place("wrong"),
             custom_ops=tuple(baseline.work.custom_ops),
             seed=baseline.work.seed,
-            line=examined.line,
+            line=examined.baseline.line,
         )
         place = "" if node is None else node.name or f"{node.value} ({node.operator})"
         check = msgspec.structs.replace(check, node=place, node_asked=True)

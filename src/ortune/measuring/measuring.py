@@ -92,6 +92,7 @@ class Measuring:
         say: Callable[[messages.Message | str], None],
         machine: Machine,
         load: Callable[[Workload], Workload] = lambda work: work,
+        line: Callable[[messages.Message], None] = lambda message: None,
     ) -> None:
         """Propose inputs; nothing is run.
 
@@ -103,9 +104,11 @@ class Measuring:
             say: Callback for messages to the user.
             machine: The machine that runs the side.
             load: Changes the proposed workload.
+            line: Callback for the current step.
         """
         self.machine = machine
-        self.side, self.options, self.scratch, self.say = side, options, scratch, say
+        self.side, self.options, self.scratch = side, options, scratch
+        self.say, self.line = say, line
         self.log = log
         self.notes: list[messages.Message | str] = []
         self.findings: list[Finding] = []

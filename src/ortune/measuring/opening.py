@@ -324,6 +324,7 @@ class Experiment:
             say or self.watch.tell,
             self.machine,
             load,
+            self.watch.line,
         )
         baseline.executor.recorded, baseline.executor.ended = self.replay.next, self.replay.record_end
         baseline.executor.passed = self.replay.record_other_work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -31,15 +31,12 @@ def evaluation_limit_s(budget: Budget) -> float:
     return max(LEAST_S, min(EXACT_SHARE * budget.total_s, budget.left_s))
 
 
-def check_against_float64(
-    baseline: Measuring, limit_s: float, line: Callable[[messages.Message], None], name: str = ""
-) -> None:
+def check_against_float64(baseline: Measuring, limit_s: float, name: str = "") -> None:
     """Compare the base's outputs with its model in float64, and add alerts if they are wrong.
 
     Args:
         baseline: The base, with settled inputs.
         limit_s: Maximum seconds of the evaluation; if it takes longer, a note reports the skipped check.
-        line: Callback for progress messages.
         name: The name of the side, if there are several.
     """
     check, side = baseline.check, baseline.side
@@ -48,7 +45,7 @@ def check_against_float64(
     with baseline.executor.keeping_last():
         own = output_check.own_outputs(baseline)
         exact, known = exact_check(
-            baseline, side, baseline.refs, check.levels, own, limit_s, line, check.level_check
+            baseline, side, baseline.refs, check.levels, own, limit_s, check.level_check
         )
     check.exact = exact
     baseline.alerts[:] = [non_finite_outputs.with_evaluation(alert, exact) for alert in baseline.alerts]
@@ -81,7 +78,6 @@ def exact_check(
     levels: OutputsByLevel,
     outputs: Path,
     limit_s: float,
-    line: Callable[[messages.Message], None],
     before: LevelCheck | None = None,
 ) -> tuple[ExactCheck, LevelCheck | None]:
     """Compare the outputs of a side with its model in float64.
@@ -93,13 +89,12 @@ def exact_check(
         levels: Outputs of the side by optimisation level.
         outputs: Folder of the side's outputs.
         limit_s: Maximum seconds of the evaluation.
-        line: Callback for progress messages.
         before: The check against the model without optimisation; None if not made.
 
     Returns:
         The comparison, and the level check that follows from it, or None if no level is known to be right.
     """
-    line(messages.Remark(code="comparing-with-float64"))
+    baseline.line(messages.Remark(code="comparing-with-float64"))
     exact = levels.against_exact(outputs, evaluated(baseline, side, refs, limit_s), before)
     if exact.outputs is None or not (exact.right or exact.right_level):
         return exact, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from ortune.engines.bisection.find import BisectedSide, find
@@ -10,7 +9,7 @@ from ortune.errors import OrtuneError
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import pairing
-from ortune.records import FeedRef, NotFinite, Parting, messages
+from ortune.records import FeedRef, NotFinite, Parting
 
 
 def node_at_fault(
@@ -19,7 +18,6 @@ def node_at_fault(
     feed: FeedRef,
     baseline: Measuring,
     folder: Path,
-    line: Callable[[messages.Message], None],
 ) -> tuple[Parting | None, NotFinite | None]:
     """Return where a wrong model's values diverge from a correct model's, and where they become non-finite.
 
@@ -31,7 +29,6 @@ def node_at_fault(
         feed: Inputs of the wrong model that show the fault.
         baseline: Baseline of either model; its processes run both.
         folder: New folder for models and samples.
-        line: Callback for progress messages.
     """
     try:
         ours, theirs = right.model.ir, wrong.model.ir
@@ -46,7 +43,7 @@ def node_at_fault(
             baseline.executor,
             folder / "values",
             0,
-            line,
+            baseline.line,
         )
     except OrtuneError:
         return None, None  # the models have different inputs, or one does not run with its values as outputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ortune import targets
 from ortune.catalogue.providers import WEB_WEBGPU
@@ -16,22 +16,19 @@ from ortune.measuring.measuring import Measuring
 from ortune.records import GpuDifference, messages
 
 
-def kernels_by_side(
-    baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[messages.Message], None]
-) -> tuple[dict[str, int], dict[str, str]]:
+def kernels_by_side(baseline: Measuring, sides: Mapping[str, Arm]) -> tuple[dict[str, int], dict[str, str]]:
     """Count the GPU kernels of one run in a browser page; return the counts and the errors, each by side.
 
     Args:
         baseline: Baseline whose processes run the sides.
         sides: Arms by name; arms with a provider other than WebGPU are skipped.
-        line: Callback for progress messages.
     """
     counts: dict[str, int] = {}
     trouble: dict[str, str] = {}
     for name, arm in sides.items():
         if targets.target_of(arm.plan).provider != WEB_WEBGPU:
             continue
-        line(messages.CountingKernels(side=name))
+        baseline.line(messages.CountingKernels(side=name))
         try:
             place = baseline.scratch / f"kernels-{arm.name}"
             (process,) = profile(baseline, [profiled_arm(baseline, arm)], LEAST_OF_TURN, [place])

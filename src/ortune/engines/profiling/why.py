@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -30,7 +30,6 @@ def explain_difference(
     arms: tuple[Arm, Arm],
     latencies_ns: tuple[float, float],
     plain_ns: float | None,
-    line: Callable[[messages.Message], None],
     *,
     processes: int = PROCESSES,
     trial_ns: float = 0.0,
@@ -44,7 +43,6 @@ def explain_difference(
         arms: The arms of A and B.
         latencies_ns: Duration of a run without the profiler, for each side.
         plain_ns: Difference of the latencies without the profiler, B minus A; None if unknown.
-        line: Callback for progress messages.
         processes: Maximum number of processes per side, at least one.
         trial_ns: Duration of a trial without the profiler, from which the time of the first processes is estimated.
         budget: The budget of the command; no process is started if less time is left than the previous one took.
@@ -62,7 +60,7 @@ def explain_difference(
         if took_s > budget.left_s:
             break
         began = monotonic.now_s()
-        line(messages.ProfilingProcess(number=turn + 1, most=processes))
+        baseline.line(messages.ProfilingProcess(number=turn + 1, most=processes))
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         pair = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(processes_of, pair, keep, strict=True):

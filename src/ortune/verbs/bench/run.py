@@ -191,9 +191,9 @@ class _Run:
 
     def go(self) -> Envelope[BenchResult]:
         """Run the pilot and the processes, and return the document."""
-        find_checked_inputs(self.baseline, self.budget, self.watch.line)
+        find_checked_inputs(self.baseline, self.budget)
         limit_s = evaluation_limit_s(self.budget)
-        check_against_float64(self.baseline, limit_s, self.watch.line)
+        check_against_float64(self.baseline, limit_s)
         self.watch.line(PLANNING)
         timings, costs = self._pilot()
         self.experiment.replay.mark_no_block()

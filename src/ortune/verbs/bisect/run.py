@@ -84,8 +84,8 @@ class _Run:
         baseline = self.baseline
         models = self.a.opened(), self.b.opened()
         ours, theirs = (model.ir for model in models)
-        find_checked_inputs(baseline, UNLIMITED, self.watch.line, "A", limit_s=LEAST_LOAD_S)
-        check_against_float64(baseline, MOST_S, self.watch.line, "A")
+        find_checked_inputs(baseline, UNLIMITED, "A", limit_s=LEAST_LOAD_S)
+        check_against_float64(baseline, MOST_S, "A")
         self.a = baseline.side
         inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
@@ -160,7 +160,7 @@ class _Run:
         if check.refuted:
             return "float64"
         # The optimiser may have changed the outputs of both models.
-        wrong = check.wrong and check_side(self.baseline, self.b, refs_b, self.watch.line, "B")
+        wrong = check.wrong and check_side(self.baseline, self.b, refs_b, "B")
         return "optimiser-off" if wrong else ""
 
     def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:

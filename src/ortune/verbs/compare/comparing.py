@@ -119,10 +119,10 @@ class Comparing:
             OrtuneError: The base does not run, or no other side does.
         """
         baseline = self.baseline
-        find_checked_inputs(baseline, self.budget, self.watch.line, "A")
+        find_checked_inputs(baseline, self.budget, "A")
         self.a = baseline.side
         self._exact_s = evaluation_limit_s(self.budget)
-        check_against_float64(baseline, self._exact_s, self.watch.line, "A")
+        check_against_float64(baseline, self._exact_s, "A")
         for new in self.news:
             folder, model = self.experiment.scratch / "feeds", new.side.model.ir
             refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
@@ -207,7 +207,7 @@ class Comparing:
         baseline.limit_alive(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
-        judge(baseline, new, trial, self.watch.line, self.budget, self._exact_s)
+        judge(baseline, new, trial, self.budget, self._exact_s)
         alert_dependent_rows_of(baseline, new.side, new.contestant, new.name, self.budget.left_ns)
         if new.difference is not None and new.comparable:
             against = "A" if not baseline.check.wrong else "A without graph optimisation"

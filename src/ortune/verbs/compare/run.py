@@ -161,9 +161,7 @@ class _Run:
             self._race()
         elif comparing.timed:
             arms = {new.name: new.contestant for new in comparing.timed if new.contestant is not None}
-            counts, trouble = kernels_by_side(
-                baseline, {"A": baseline.arm(BASE), **arms}, self.experiment.watch.line
-            )
+            counts, trouble = kernels_by_side(baseline, {"A": baseline.arm(BASE), **arms})
             baseline.notes += [kernels_not_counted(name, why) for name, why in trouble.items()]
             baseline.notes += kernels_there(counts)
         envelope = self._envelope()
@@ -243,7 +241,6 @@ class _Run:
                 (self.baseline.arm(BASE), new.contestant),
                 (a.latency_ns, b.latency_ns),
                 plain,
-                self.experiment.watch.line,
                 trial_ns=self.baseline.pilot.trial_ns,
                 budget=self.experiment.budget.reserve(self.experiment.answer_s),
             )

@@ -358,7 +358,6 @@ class _Run:
             feed,
             self.opened.baselines[0],
             Path(tempfile.mkdtemp(prefix="blame-", dir=self.opened.scratch)),
-            self.watch.line,
         )
         fault = msgspec.structs.replace(
             fault, node=node, not_finite=overflow, held_against=right.record.exporter if node else ""

@@ -194,7 +194,7 @@ class _Run:
                 shutil.copyfile(folder / name, assets / name)
 
     def _outputs(self, model: Path) -> OutputDifference:
-        return verification.outputs_difference(self.baseline, model, _SPECS, {}, self.line)
+        return verification.outputs_difference(self.baseline, model, _SPECS, {})
 
     def _result(
         self,

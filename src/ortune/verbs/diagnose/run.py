@@ -103,8 +103,8 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
     """Run and profile the model, measure the fixes, and return the document."""
     watch, budget = opened.watch, opened.budget
     watch.line(FirstRun(side="the model"))
-    find_checked_inputs(baseline, budget, watch.line)
-    check_against_float64(baseline, evaluation_limit_s(budget), watch.line)
+    find_checked_inputs(baseline, budget)
+    check_against_float64(baseline, evaluation_limit_s(budget))
     output_check.step_down(baseline)
     watch.line(PLANNING)
     run_pilot(baseline, options.objective, budget, lambda trial_ns: fits(budget, trial_ns))

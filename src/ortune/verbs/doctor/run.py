@@ -192,7 +192,7 @@ def _measured(side: ResolvedSide, o: Options, opened: Experiment) -> NoiseReport
     with opened.measuring("", wait=False):
         begin_or_resume(opened, o, [side], o.resume, model=side.label)
         baseline = opened.base_measuring(side)
-        find_checked_inputs(baseline, UNLIMITED, opened.watch.line, limit_s=60.0)
+        find_checked_inputs(baseline, UNLIMITED, limit_s=60.0)
         run_pilot(baseline, "latency")
         noise = _noise(baseline, side.runtime, opened)
         opened.log.add("result", noise)

@@ -80,9 +80,9 @@ class Releases:
             MeasurementError: No older release runs the model, or nothing could be measured.
         """
         baseline, budget, newest = self.baseline, self.budget, next(iter(self.runtimes))
-        find_checked_inputs(baseline, budget, self.watch.line)
+        find_checked_inputs(baseline, budget)
         limit_s = evaluation_limit_s(budget)
-        check_against_float64(baseline, limit_s, self.watch.line)
+        check_against_float64(baseline, limit_s)
         self.watch.line(PLANNING)
         run_pilot(baseline, self.objective, budget, lambda trial_ns: fits(budget, trial_ns))
         base_checks.require_real_times(baseline)

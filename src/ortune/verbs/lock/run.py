@@ -68,7 +68,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         place = scratch / "first-run"
         place.mkdir()
         baseline = opened.base_measuring(side, feeds=inputs, scratch=place, say=watch.line)
-        find_checked_inputs(baseline, UNLIMITED, watch.line, limit_s=LIMIT_S)
+        find_checked_inputs(baseline, UNLIMITED, limit_s=LIMIT_S)
         if baseline.lowered is not None:
             finding = baseline.alerts[0]
             raise ModelError(finding.what, where=str(options.model), do=finding.fix)

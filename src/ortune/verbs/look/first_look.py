@@ -137,7 +137,7 @@ class FirstLook:
         self._count(baseline.work)
         self.watch.line("running the model")
         self._noted = tuple(texts(baseline.notes))
-        find_checked_inputs(baseline, self.budget, self.watch.line)
+        find_checked_inputs(baseline, self.budget)
         self.side = side = baseline.side
         self._take_notes(baseline)
         self._count(baseline.work)
@@ -152,7 +152,7 @@ class FirstLook:
             baseline, LEVEL.default, self.budget.left_ns
         )
         limit_s = min(LOOK_EXACT_S, evaluation_limit_s(self.budget))
-        check_against_float64(baseline, limit_s, self.watch.line)
+        check_against_float64(baseline, limit_s)
         self._take_notes(baseline)
         self.level_check, self.clipped = baseline.check.level_check, baseline.check.clipped
         self.row_check = check_base(baseline, self._spare_ns())

@@ -270,7 +270,7 @@ class _Models:
             )
             feeds = replace(feeds, inputs=inputs, shapes={}, dims={}) if inputs else feeds
         baseline = opened.base_measuring(side, feeds=feeds, scratch=folder, load=one_caller)
-        find_checked_inputs(baseline, self.budget, self.watch.line, name)
+        find_checked_inputs(baseline, self.budget, name)
         if baseline.executor.last is not None:
             least_s = max(LEAST_LOAD_S, self.options.budget_s)
             baseline.limits.expect(baseline.executor.last.elapsed_ns, least_s=least_s)

@@ -112,8 +112,8 @@ class _Quantization:
     def go(self) -> Envelope[QuantizeResult]:
         """Measure everything from the first run on, write the bundle, and return the result document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
-        find_checked_inputs(baseline, self.budget, watch.line)
-        check_against_float64(baseline, evaluation_limit_s(self.budget), watch.line)
+        find_checked_inputs(baseline, self.budget)
+        check_against_float64(baseline, evaluation_limit_s(self.budget))
         output_check.step_down(baseline)
         watch.line(PLANNING)
         run_pilot(baseline, "latency", self.budget, lambda ns: fits(self.budget, ns))

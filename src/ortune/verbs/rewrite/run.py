@@ -155,7 +155,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     assert place is not None
     model = rewritten.path if rewritten.path.suffix == rewrites.ORT else open_model(rewritten.path).ir
     with staged_model(model, place, external=bool(side.model.external)) as staged:
-        outputs = verification.outputs_difference(baseline, staged, specs, rewritten.settings, watch.line)
+        outputs = verification.outputs_difference(baseline, staged, specs, rewritten.settings)
         result = msgspec.structs.replace(result, outputs=outputs)
         # A requested rewrite that is not exact may change the outputs, unless the user passed a tolerance.
         moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None

@@ -87,7 +87,6 @@ def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | No
             (base, new),
             latencies,
             None,
-            run.watch.line,
             processes=run.why_processes,
             trial_ns=run.baseline.pilot.trial_ns,
             # Profiles may take far longer than forecast: 23 s instead of 10 s with a busy neighbour.

@@ -120,8 +120,8 @@ def _tune(
         worth_adopting=options.worth_adopting_ratio,
     )
     watch.line(FirstRun(side="the model"))
-    find_checked_inputs(baseline, opened.budget.running, watch.line)
-    check_against_float64(baseline, evaluation_limit_s(opened.budget.running), watch.line)
+    find_checked_inputs(baseline, opened.budget.running)
+    check_against_float64(baseline, evaluation_limit_s(opened.budget.running))
     wrong_default.step_down(run)
     run.record_other_work()
     within = within_memory.step_down(run, options.max_memory_bytes)
