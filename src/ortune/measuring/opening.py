@@ -105,8 +105,7 @@ class Experiment:
         """
         if not pace.left_out:
             return []
-        needed_s = pace.needed_s(self.terms.budget_s or self.elapsed_s)
-        enough_s = enough_s or self.budget.enough_s(needed_s)
+        enough_s = enough_s or self.budget.enough_s(pace.needed_s(self.terms.budget_s or self.elapsed_s))
         return [messages.SkippedChecks(checks=tuple(pace.left_out), enough_s=enough_s)]
 
     @property
