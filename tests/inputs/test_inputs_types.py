@@ -73,6 +73,15 @@ def test_rank_is_taken_from_the_convolution_where_none_is_declared():
     assert "rank guessed" in workload.describe(chosen)
 
 
+def test_rank_of_sound_is_a_guess_too_where_none_is_declared():
+    nodes = [h.make_node("Identity", ["x"], ["y"]), h.make_node("Identity", ["sr"], ["z"])]
+    inputs = [info("x", T.FLOAT, None), info("sr", T.INT64, [])]
+    chosen = proposed(model(nodes, inputs, [info("y", T.FLOAT, None), info("z", T.INT64, [])]))
+    sound = by_name(chosen)["x"]
+    assert sound.role == "audio" and sound.guessed
+    assert "rank guessed" in workload.describe(chosen)
+
+
 def test_bool_mask_is_all_true():
     proto = model(
         [h.make_node("Where", ["mask", "x", "z"], ["y"])],
