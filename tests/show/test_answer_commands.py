@@ -51,6 +51,12 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     assert compare_line(base, bundle, WORK, "", reproduce="") == [], "its file is rewritten already"
 
 
+def test_equal_sides_are_both_named() -> None:
+    for name in ("a.onnx", "copy.onnx"):  # the same file, and another one of equal content
+        words = compare_line(golden.side("a.onnx"), golden.side(name), WORK, "", reproduce="")
+        assert words == ["ortune", "compare", "a.onnx", name]
+
+
 def test_a_comparison_in_a_browser_can_be_asked_again() -> None:
     base, new = golden.side("a.onnx"), golden.side("a.onnx", web_threads=2)
     there = msgspec.structs.replace(base.runtime, ort_web="1.30.0")

@@ -107,7 +107,10 @@ def find(name: str, where: str = "--set") -> Knob:
     for knob in knobs.values():
         if name in knob.aliases:
             return knob
-    names = {alias: knob.name for knob in knobs.values() for alias in (knob.name, *knob.aliases, knob.key)}
+    # A name may be a provider's key too, and then means the setting of that name.
+    names = {knob.key: knob.name for knob in knobs.values()}
+    names |= {alias: knob.name for knob in knobs.values() for alias in knob.aliases}
+    names |= {name: name for name in knobs}
     near = dict.fromkeys(names[match] for match in difflib.get_close_matches(name, names, n=3))
     family = sorted(other for other in knobs if other.startswith(f"{name.partition('_')[0]}_"))
     do = (

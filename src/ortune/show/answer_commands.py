@@ -249,7 +249,9 @@ def compare_line(
         words = ["ortune", "compare", bundle, *plan_options(Plan(settings=b.plan.settings), "--b-")]
     else:
         words = ["ortune", "compare", model_of(a)]
-        if b.model.sha256 != a.model.sha256:
+        one_model = (a.model.sha256, model_of(a)) == (b.model.sha256, model_of(b))
+        # Equal sides too are named twice: without B, there is nothing to compare.
+        if not one_model or (a.plan, a.runtime) == (b.plan, b.runtime):
             words.append(model_of(b))
         words += [*plan_options(a.plan, "--a-"), *plan_options(b.plan, "--b-")]
     if a.runtime.source is not None or b.runtime.source is not None:

@@ -45,7 +45,7 @@ def test_terminal_fits_its_width_and_loses_nothing(width: int) -> None:
         "4.53 MiB, opset 12, com.microsoft 1, IR version 8, made by pytorch 2.1",
         "5.90 GFLOP a run",
         "x 1x3x640x640 float (image; H, W guessed)",
-        "top operators by share of operator time (profiled: 62.0 ms, 5 % slower)",
+        "top operators by share of operator time (profiled: 62.0 ms, unprofiled 59.0 ms)",
         "Conv 50 % 28.2 ms 62 nodes",
         "-> --dim seq=N",
         "2 more: -v lists them",
@@ -143,16 +143,16 @@ def test_what_was_left_out_and_what_was_not_warmed_up_is_said() -> None:
         (None, ""),
         (0.9, ""),
         (1.02, ""),
-        (1.2, ": 62.0 ms, 20 % slower than the unprofiled runs between its runs (51.7 ms))"),
-        (1.4, ": 62.0 ms, 1.4x the unprofiled runs between its runs (44.3 ms), so shares are rough)"),
-        (5.62, ": 62.0 ms, 5.6x the unprofiled runs between its runs (11.0 ms), so shares are rough)"),
+        (1.2, ": 62.0 ms, unprofiled 51.7 ms)"),
+        (1.4, ": 62.0 ms, unprofiled 44.3 ms, so shares are rough)"),
+        (5.62, ": 62.0 ms, unprofiled 11.0 ms, so shares are rough)"),
     ],
 )
 def test_how_much_the_profiler_disturbed_the_run(slowdown: float | None, said: str) -> None:
     profile = msgspec.structs.replace(looked().result.profile, slowdown_ratio=slowdown)
     title = words.profile_title(looked(profile=profile).result)
     assert said in title
-    assert bool(said) == ("slower" in title or "unprofiled" in title)
+    assert bool(said) == ("unprofiled" in title)
 
 
 def test_a_profile_on_several_providers_names_them() -> None:

@@ -52,7 +52,7 @@ def not_shipped(
     """
     said = {
         "slower-alone": f"{plan} is faster next to other processes and slower alone: {kept} is kept",
-        "not-confirmed": f"{plan} looked fastest but was not confirmed: {kept} is kept",
+        "not-confirmed": f"{plan} was not confirmed to be faster: {kept} is kept",
         "small-lossy-gain": f"{plan} changes outputs beyond rounding and is not confirmed to gain "
         f"{100 * worth:g} %: {kept} is kept",
         "small-gain": f"{plan} gains less than the required {100 * worth:g} % (--worth): {kept} is kept",

@@ -244,23 +244,14 @@ def profile_title(result: LookResult) -> str:
         return ""
     slow = profile.slowdown_ratio
     run = f": {duration(profile.run_ns)}" if profile.run_ns else ""
-    if slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
-        rough = slow >= ROUGH_SLOWDOWN
-        run += f", {slow:.1f}x" if rough else f", {percent(slow - 1, 0)} slower"
-        if profile.run_ns and (rough or _contradicts(result, profile.run_ns / slow)):
-            than = "" if rough else " than"
-            run += f"{than} the unprofiled runs between its runs ({duration(profile.run_ns / slow)})"
-        run += ", so shares are rough" if rough else ""
+    if profile.run_ns and slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
+        # Its own unprofiled runs, whose time may differ a little from that of the headline.
+        run += f", unprofiled {duration(profile.run_ns / slow)}"
+        run += ", so shares are rough" if slow >= ROUGH_SLOWDOWN else ""
     text = f"top operators by share of operator time (profiled{run})"
     if any(o.provider in profile_names(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"
     return text + ("" if profile.complete else "; the profile was truncated")
-
-
-def _contradicts(result: LookResult, plain_ns: float) -> bool:
-    """Return whether the time of the unprofiled runs of the profile differs from the p50 that is shown above it."""
-    shown_ns = result.timing.latency_ns if result.timing is not None else plain_ns
-    return abs(plain_ns / shown_ns - 1) > SLOWDOWN_WORTH_SAYING if shown_ns else False
 
 
 def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:

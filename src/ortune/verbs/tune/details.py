@@ -97,7 +97,7 @@ def more_time(untested: UntestedTarget) -> str:
 def worth(item: SettingWorth) -> str:
     """Return the cost of leaving a setting out as text: "+4.2 % without it (+2.0 % to +6.1 %)"."""
     if item.without_ratio is None:
-        return "not measured on its own"
+        return "the gain without it was not measured"
     interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
     return f"{change(item.without_ratio)} without it{interval}"
 
