@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -122,6 +124,16 @@ def test_current_is_what_the_verdict_is_against(rendered: dict[str, str]) -> Non
     best = Page(rendered["current-best"]).text
     assert "Keep the current configuration" in best
     facts(best, "17.2x", "16.4-18.2", "16 blocks")
+
+
+def test_both_bars_of_the_time_have_one_order() -> None:
+    why = golden_tune.tuned().result.why
+    first, *rest = sorted(why.categories, key=lambda row: -row.a_ns)
+    last = msgspec.structs.replace(first, b_ns=0.1 * min(row.b_ns for row in rest if row.b_ns))
+    page = pages.render(golden_tune.tuned(why=msgspec.structs.replace(why, categories=(*rest, last))))
+    bars = re.findall(r"<svg.*?</svg>", section(page, "time"), re.DOTALL)[:2]
+    orders = [re.findall(r'class="box c-([\w-]+)', bar) for bar in bars]
+    assert orders[0][0] == first.name and orders[0] == orders[1]
 
 
 def test_where_the_time_goes_stands_side_by_side_with_why_the_winner_won(rendered: dict[str, str]) -> None:

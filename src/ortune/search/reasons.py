@@ -9,7 +9,7 @@ Code = Literal[
     "budget", "budget-before-it-ran", "budget-after-one-block", "too-many-neighbours", "part-of-a-failure",
     "not-rewritten", "error", "failed-while-confirmed", "wrong-outputs", "slower-at-once", "slower", "no-better",
     "slower-half", "below-worth", "worsens", "over-memory", "pruned", "slower-than-complete", "not-confirmed",
-    "small-lossy-gain", "another-faster", "refused", "not-adopted",
+    "small-lossy-gain", "another-led", "refused", "not-adopted",
 ]  # fmt: skip
 
 

@@ -150,7 +150,8 @@ def candidates(
             status, why = "eliminated", Reason(code="not-adopted", share_ratio=search.worth_adopting)
         elif status is None:
             status = "eliminated"
-            why = Reason(code="not-confirmed" if exploring else "another-faster")
+            nothing_led = exploring or search.winner is None
+            why = Reason(code="not-confirmed" if nothing_led else "another-led")
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
         # When exploring, a single observation is shown; otherwise one block is not enough.
         once = float(np.exp(entry.ratios[0])) if exploring and len(entry.ratios) == 1 else None

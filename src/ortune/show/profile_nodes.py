@@ -185,7 +185,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
     """
     top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -node_ns(n, result)))[after:most]
     disturbed = undisturbed_ns(result) is not None
-    floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
+    floors, waits = any(n.floor_ns for n in top), any(wait(n, result) for n in top)
     on_device = kernels_ns(result)
     heads = ["node", "on the device", "of it", "host", "share"] if on_device else ["node", "time", "share"]
     types = any(n.precision in LOWER for n in result.nodes)
@@ -203,7 +203,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
         # The ratio means nothing if most of the time is for starting the node.
         ratio = "" if node.bound == "overhead" else floor_ratio(node)
         cells += [ratio, node.bound] if floors else []
-        cells += [wait(node)] if waits else []
+        cells += [wait(node, result)] if waits else []
         rows.append([Cell(name_of(node), beneath(node)), *(Cell(text) for text in cells)])
     more = len(result.nodes) - len(top)
     which = f"the next {len(top)}" if after else f"the most expensive {len(top)}"
@@ -218,9 +218,15 @@ def floor_ratio(node: ProfiledNode) -> str:
     return significant(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
-def wait(node: ProfiledNode) -> str:
-    """Return the percentage of a node's time that is spent waiting for threads; "" if it is below 0.5 %."""
-    part = node.wait_ns / node.time_ns if node.time_ns else 0.0
+def wait_ratio(node: ProfiledNode, result: ProfileResult) -> float:
+    """Return the fraction of the node's time that is spent waiting for threads, in the run whose time is ``run_ns``."""
+    waited_ns = node.wait_ns if result.undisturbed is None else node.least_wait_ns
+    return waited_ns / ns if (ns := node_ns(node, result)) else 0.0
+
+
+def wait(node: ProfiledNode, result: ProfileResult) -> str:
+    """Return ``wait_ratio`` as a percentage; "" if it is below 0.5 %."""
+    part = wait_ratio(node, result)
     return percent(part, 0) if part >= 0.005 else ""
 
 

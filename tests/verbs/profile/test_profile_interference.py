@@ -73,6 +73,13 @@ def test_shares_of_providers_are_of_the_run_without_interference() -> None:
     assert sum(float(share) for share in re.findall(r"([\d.]+) %", shown)) < 100
 
 
+def test_waits_are_a_part_of_the_time_beside_them() -> None:
+    result = disturbed(0.9).result
+    node = msgspec.structs.replace(result.nodes[0], time_ns=9e6, wait_ns=8e6, fast_ns=1e6, fast_wait_ns=0.1e6)
+    assert profile_nodes.wait(node, result) == "10 %"
+    assert profile_nodes.wait(node, msgspec.structs.replace(result, undisturbed=None)) == "89 %"
+
+
 def test_nodes_are_ordered_by_their_undisturbed_times_and_have_their_means() -> None:
     envelope = disturbed(0.9)
     text = golden.printed(profile_words.document(envelope), 140, whole=True)

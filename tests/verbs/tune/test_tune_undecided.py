@@ -106,11 +106,16 @@ def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed()
         needs_package=lambda _: False,
         default=Plan(),
         current=None,
+        winner=None,
     )
     (row,) = candidates(cast("Any", search), [], Plan(), None, worded=reason, exploring=True)
     assert row.ratio == pytest.approx(0.8) and (row.n_blocks, row.ratio_low) == (1, None)
     (claimed,) = candidates(cast("Any", search), [], Plan(), None, worded=reason)
-    assert claimed.ratio is None
+    assert claimed.ratio is None and claimed.why == "observed but not confirmed"
+    search.winner = Entry(plan=Plan(settings={"allow_spinning": True}), origin="rule")
+    (beside,) = candidates(cast("Any", search), [], Plan(), None, worded=reason)
+    # Its own ratio may be the better one: plans with few blocks are ranked lower.
+    assert beside.why == "another configuration led the search"
 
 
 def test_one_block_of_a_plan_is_told_without_a_factor_and_with_what_decides() -> None:
@@ -312,7 +317,8 @@ def test_without_a_test_there_is_no_fastest_plan_and_no_chart_to_read() -> None:
     envelope = untested()
     envelope = msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, trade=rows))
     assert tune_facts.nothing_tested(envelope.result)
-    assert len(tune_details.trade_rows(golden_tune.tuned().result)) == len(rows) == 3
+    tuned = golden_tune.tuned().result
+    assert len(tune_details.trade_rows(tuned, tune_words.figures_table(tuned))) == len(rows) == 3
     shown = " ".join(markdown.render(tune_words.document(envelope)).split())
     page = pages.render(envelope)
     for text in (shown, page):

@@ -322,6 +322,17 @@ def test_a_budget_that_was_used_needs_no_reason() -> None:
     assert tuned_words.unspent(8.0, 180.0, 90.0, "spin=0", confirmed=True, enough_s=0.0) == ""
 
 
+def test_the_winner_has_the_same_values_in_both_tables() -> None:
+    result = golden_tune.tuned().result
+    sides = tune_words.figures_table(result)
+    row = next(row for row in result.trade if row.confirmed)
+    # Its own median is of other moments than the default's.
+    drifted = msgspec.structs.replace(row, peak_bytes=9 * row.peak_bytes)
+    trade = tune_details.trade_rows(msgspec.structs.replace(result, trade=(drifted,)), sides)
+    at = [column.head for column in sides.columns].index("winner")
+    assert trade[0][4] == {cells[0].text: cells[at].text for cells in sides.rows}["peak memory"]
+
+
 def test_several_changes_are_one_subject() -> None:
     both = "allow_spinning=0, intra_op_num_threads=2"
     assert tuned_words.subject(both) == f"the combination {both}"

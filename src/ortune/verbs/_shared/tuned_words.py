@@ -162,7 +162,7 @@ def reason(why: Reason) -> str:
         "small-lossy-gain": f"not faster by the {100 * why.share_ratio:g} % that justify outputs beyond rounding",
         "slower-than-complete": "slower than the complete winner",
         "not-confirmed": "observed but not confirmed",
-        "another-faster": "another configuration was faster",
+        "another-led": "another configuration led the search",
         "not-adopted": f"not confirmed to gain the {100 * why.share_ratio:g} % that justify another package",
     }
     return said.get(why.code, why.text)

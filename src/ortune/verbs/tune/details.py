@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ortune.catalogue.providers import CPU
 from ortune.durations import as_option, in_words
@@ -18,7 +18,7 @@ from ortune.records import (
 )
 from ortune.show import finding_words, precision_words
 from ortune.show.checks import guard, noise_words
-from ortune.show.document import Column
+from ortune.show.document import Column, Table
 from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import VERIFIED
@@ -165,16 +165,29 @@ def alone(comparison: Comparison) -> str:
     return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
 
 
-def trade_rows(result: TuneResult) -> list[tuple[str, ...]]:
-    """Return the cells of each trade-off; [] if nothing was tested, since then the default is the only candidate."""
-    return [] if nothing_tested(result) else [trade_cells(row) for row in result.trade]
+def trade_rows(result: TuneResult, sides: Table) -> list[tuple[str, ...]]:
+    """Return the cells of each trade-off; [] if nothing was tested, since then the default is the only candidate.
+
+    Args:
+        result: The tuning.
+        sides: The table of the sides, whose values of the winner its row has too.
+    """
+    if nothing_tested(result):
+        return []
+    at = next((i for i, column in enumerate(sides.columns) if column.head == "winner"), None)
+    winner = {} if at is None else {row[0].text: row[at].text for row in sides.rows}
+    return [trade_cells(row, winner if row.confirmed else None) for row in result.trade]
 
 
-def trade_cells(row: TradeRow) -> tuple[str, ...]:
-    """Return the cells for a trade-off: (title, plan, latency, CPU time per run, peak memory, status)."""
+def trade_cells(row: TradeRow, shown: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the cells for a trade-off: (title, plan, latency, CPU time per run, peak memory, status).
+
+    ``shown`` has values by the heads of ``TRADE`` that replace the row's own.
+    """
     blocks = f", {amount(row.n_blocks, 'search block')}" if row.n_blocks else ""
     standing = CONFIRMED if row.confirmed else "kept" if row.kept else f"not confirmed{blocks}"
-    figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
+    own = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
+    figures = ((shown or {}).get(column.head) or text for column, text in zip(TRADE[2:5], own, strict=True))
     # What no block confirmed may look faster in another row.
     title = f"{row.title} confirmed" if row.kept else row.title
     return title, row.plan.describe(), *figures, standing

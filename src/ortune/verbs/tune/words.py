@@ -177,7 +177,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
         support=[
             Pairs(rows=details(result)),
             table(columns, extra),
-            table(TRADE, trade_rows(result)),
+            table(TRADE, trade_rows(result, figures_table(result))),
             Pairs(rows=where_kept(result)),
         ],
         annotations=[

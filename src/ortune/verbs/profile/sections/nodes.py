@@ -7,7 +7,16 @@ from ortune.printable import amount
 from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.show.document import Block, Cell, Column, Fold, Line, table
 from ortune.show.numbers import duration, operations
-from ortune.show.profile_nodes import LOWER, floor_ratio, name_of, node_ns, node_share, undisturbed_ns, wait
+from ortune.show.profile_nodes import (
+    LOWER,
+    floor_ratio,
+    name_of,
+    node_ns,
+    node_share,
+    undisturbed_ns,
+    wait,
+    wait_ratio,
+)
 
 ORDER = 50
 TITLE = "Nodes"
@@ -45,7 +54,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
         "provider": len({n.provider for n in result.nodes}) > 1,
         "type": any(n.precision in LOWER for n in result.nodes),
         "calls": any(n.calls != 1 for n in top),
-        "wait": any(wait(n) for n in top),
+        "wait": any(wait(n, result) for n in top),
         "rate": any(n.flops for n in top),
         **dict.fromkeys(("x", "bound", "lost"), floors),
         "mean": undisturbed_ns(result) is not None,
@@ -91,7 +100,7 @@ def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
         "type": Cell(node.precision),
         "provider": Cell(short_name(node.provider)),
         "calls": Cell(f"{node.calls:g}", order=node.calls),
-        "wait": Cell(wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),
+        "wait": Cell(wait(node, result), order=wait_ratio(node, result)),
         "rate": Cell(f"{operations(rate)}/s" if rate else "", order=rate or 0.0),
         "x": Cell(floor_ratio(node), order=node.least_ns / node.floor_ns if node.floor_ns else 0.0),
         "bound": Cell(node.bound),

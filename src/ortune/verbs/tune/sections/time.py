@@ -36,6 +36,7 @@ def _two_columns(result: TuneResult, change: ProfileDifference) -> list[Block]:
     rows = [row for row in change.categories if row.a_ns or row.b_ns]
     whole = max(change.a_wall_ns, change.b_wall_ns)
     names = (role_words(result, "current" if current_plan(result) else "default"), "winner")
+    rows.sort(key=lambda row: -(row.a_ns or 0.0))
     a, b = ([(row.name, (row.a_ns, row.b_ns)[i] or 0.0) for row in rows] for i in range(2))
     cells: list[Row] = [
         [
@@ -44,7 +45,7 @@ def _two_columns(result: TuneResult, change: ProfileDifference) -> list[Block]:
             unit.show(row.b_ns or 0.0),
             unit.signed(row.difference_ns),
         ]
-        for row in sorted(rows, key=lambda row: -(row.a_ns or 0.0))
+        for row in rows
     ]
     walls = (change.a_wall_ns, change.b_wall_ns)
     total = [*(unit.show(ns) for ns in walls), unit.signed(walls[1] - walls[0])]
@@ -63,6 +64,7 @@ def _default(profile: ProfileResult) -> list[Block]:
     if not rows:
         return []
     *parts, total = rows
+    sizes = sorted(((c.name, c.ns) for c in profile.categories), key=lambda size: -size[1])
     cells: list[Row] = [[Cell(text, key=f"c-{name}"), time, part] for name, text, time, part in parts]
     nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:MOST_NODES]
     columns = [
@@ -76,7 +78,7 @@ def _default(profile: ProfileResult) -> list[Block]:
         for n in nodes
     ]
     return [
-        _bar("default", [(c.name, c.ns) for c in profile.categories], profile.wall_ns, profile.wall_ns),
+        _bar("default", sizes, profile.wall_ns, profile.wall_ns),
         _table([profile_nodes.category_unit(profile).name, "%"], cells, total[2:]),
         table(columns, dearest),
     ]
@@ -89,6 +91,6 @@ def _table(heads: Sequence[str], rows: Sequence[Row], total: Sequence[str]) -> T
 
 
 def _bar(name: str, parts: Sequence[tuple[str, float]], wall_ns: float, whole: float) -> Chart:
-    boxes = [(c, f"{category_words(c)}: {duration(ns)}", ns) for c, ns in sorted(parts, key=lambda p: -p[1])]
+    boxes = [(c, f"{category_words(c)}: {duration(ns)}", ns) for c, ns in parts]
     alt = f"{name}: " + "; ".join(f"{category_words(c)} {duration(ns)}" for c, ns in parts)
     return stack(f"{name} {duration(wall_ns)}", boxes, whole, alt)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ortune.records import Envelope
 from ortune.show.document import Block, Cell, Column, table
 from ortune.verbs.tune import details as tune_details
+from ortune.verbs.tune import words as tune_words
 from ortune.verbs.tune.result import TuneResult
 
 ORDER = 60
@@ -28,6 +29,6 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     ]
     rows = [
         [Cell(text, tone="strong" if cells[-1] == tune_details.CONFIRMED else "") for text in cells]
-        for cells in tune_details.trade_rows(envelope.result)
+        for cells in tune_details.trade_rows(envelope.result, tune_words.figures_table(envelope.result))
     ]
     return [table(columns, rows)]
