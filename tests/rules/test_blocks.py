@@ -138,6 +138,15 @@ def test_findings_that_say_something_else_stay_apart(tmp_path: Path) -> None:
     assert by_blocks(given, model, ()) == tuple(given)
 
 
+def test_nodes_that_a_sentence_names_itself_are_named_once(tmp_path: Path) -> None:
+    path = written(tmp_path, masked, **{"mask{i}": np.ones((WIDTH, WIDTH), np.float32)})
+    where = ("first", "/layers.0/Mul_m", *(f"/layers.{i}/Mul_m" for i in range(1, 12)), "second", "third")
+    given = Finding(code="GRA901", what="a tenth of the run is slow: first, second", where=where)
+    (finding,) = by_blocks([given], open_model(path).ir, ())
+    assert finding.what.count("first") == finding.what.count("second") == 1
+    facts(finding.what, "slow: first, second; /layers.0/Mul_m in each of 12 repeated blocks; third")
+
+
 def test_a_pixel_shuffle_spelled_out_is_one_finding(tmp_path: Path) -> None:
     first = helper.make_node("Resize", ["x", "", "twice"], ["base"], name="base", mode="nearest")
     path = written(tmp_path, phase, 9, first, **PHASE)

@@ -19,6 +19,8 @@ from ortune.graph.regions import regions
 from ortune.records import Finding, InBlocks
 from ortune.rules._words import listed
 
+_NAME = re.compile(r"[^\s'(),;]+")
+"""A word of a sentence that may be a node's name."""
 LEAST_BLOCKS = 3
 """Minimum number of blocks to group; for fewer blocks, the full list of names is as short."""
 
@@ -114,7 +116,7 @@ def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[F
 def _translated(text: str, names: Mapping[str, str]) -> str:
     """Replace names in a sentence according to ``names``, which maps a block's names to those of the first block."""
     # Match whole names: /l1/Erf must not be replaced in /l11/Erf.
-    return re.sub(r"[^\s'(),;]+", lambda word: names.get(word[0], word[0]), text)
+    return _NAME.sub(lambda word: names.get(word[0], word[0]), text)
 
 
 def _sum(findings: Sequence[Finding]) -> Finding:
@@ -144,11 +146,13 @@ def _worded_by_blocks(finding: Finding, places: Mapping[str, _Place]) -> Finding
             named.update(name for names in alike for name in names)
     if not blocks:
         return finding
-    rest = [name for name in finding.where if name not in named]
+    what, all_names = finding.what, listed(finding.where)
+    names_all = all_names in what
+    # A sentence that names the first nodes itself is not followed by their names.
+    said = set() if names_all else {*_NAME.findall(what)}
+    rest = [name for name in finding.where if name not in named and name not in said]
     text = "; ".join([*map(_words, blocks), *([listed(rest)] if rest else [])])
-    all_names = listed(finding.where)
-    what = finding.what
-    what = what.replace(all_names, text) if all_names in what else f"{what}; {text}"
+    what = what.replace(all_names, text) if names_all else f"{what}; {text}"
     return msgspec.structs.replace(finding, what=what, blocks=tuple(blocks))
 
 
