@@ -107,6 +107,7 @@ def test_a_plan_that_ran_in_one_block_has_a_row_where_nothing_can_be_confirmed()
         default=Plan(),
         current=None,
         winner=None,
+        is_passed_over=lambda _: False,
     )
     (row,) = candidates(cast("Any", search), [], Plan(), None, worded=reason, exploring=True)
     assert row.ratio == pytest.approx(0.8) and (row.n_blocks, row.ratio_low) == (1, None)

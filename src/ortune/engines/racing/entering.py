@@ -119,9 +119,10 @@ def next_ns(run: Tuning) -> float:
     untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
     if not race.costs_ns or not (run.waiting or untested):
         return 0.0
-    if run.exploring:  # one block is informative
-        return (race.references + 1) * race.trial_ns
+    # The search begins no screening that it cannot complete.
     screening_ns = math.ceil(trial_counts.screening_trials(1, race.references)) * race.trial_ns
+    if run.exploring:
+        return screening_ns
     return screening_ns + trial_counts.least_confirm_trials(race.references) * run.baseline.pilot.trial_ns
 
 
