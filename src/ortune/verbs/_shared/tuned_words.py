@@ -89,7 +89,7 @@ def drifted(low_ns: float, high_ns: float) -> str:
     """Return a warning that the default's latency changed during the session."""
     return (
         f"warning: the default's own latency drifted between {duration(low_ns)} and {duration(high_ns)} in this "
-        "session; confirm the bundle again with ortune compare"
+        "session; measure again before relying on the result"
     )
 
 

@@ -78,7 +78,7 @@ def rerun(result: CompareResult) -> str:
     controls = "controls not run, " if timed else ""
     left_s = result.budget_s - result.elapsed_s
     if timed and left_s >= LEFT_S:
-        controls = f"controls not run, estimated to take longer than the {waiting(left_s)} left unused, "
+        controls = f"controls not run, estimated to take longer than the {waiting(left_s)} left, "
     # A longer time is worded elsewhere: two budgets in one answer would contradict each other.
     if conclusive_after_s(result) > result.enough_s:
         return controls.removesuffix(", ")
